@@ -55,8 +55,10 @@ __all__ = [
     "resolved_order",
     "row_output_names",
     "set_bounds",
+    "set_clustering",
     "set_tables",
     "set_tracked",
+    "shown_nodes",
     "tracked_of",
 ]
 
@@ -295,6 +297,28 @@ def set_bounds(
     fields = {"lower_bounds": lower, "upper_bounds": upper, "error_std": errors}
     for name, value in fields.items():
         setattr(explanation._s, name, Obj(value))
+
+
+def shown_nodes(
+    explanation: Explanation, threshold: float, separator: str
+) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Return the nodes of a text's hierarchy that shap's text plot shows, and their values."""
+    from shap.plots._text import process_shap_values
+
+    _, values, _, _, nodes = process_shap_values(
+        explanation.data,
+        np.array(explanation.hierarchical_values),
+        threshold,
+        separator,
+        explanation.clustering,
+        return_meta_data=True,
+    )
+    return np.array(nodes, dtype=np.intp), values
+
+
+def set_clustering(explanation: Explanation, clustering: npt.NDArray[Any]) -> None:
+    """Set the linkage of each row of an Explanation."""
+    explanation._s.clustering = Obj(clustering, [0])
 
 
 def set_tables(explanation: Explanation, tables: Mapping[str, npt.NDArray[np.object_]]) -> None:

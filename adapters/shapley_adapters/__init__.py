@@ -8,6 +8,7 @@ from .estimators.best import Best
 from .estimators.exact import Exact
 from .estimators.graph.c_shapley import CShapley, c_shapley
 from .estimators.graph.c_shapley_regression import ConnectedRegression
+from .estimators.graph.hierarchy import Hierarchy
 from .estimators.graph.l_shapley import LShapley
 from .estimators.graph.myerson import Myerson
 from .estimators.least_squares.regression import LeastSquares, UnbiasedLeastSquares, least_squares
@@ -22,6 +23,7 @@ from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
+from .hierarchies.player_tree import PlayerTree
 from .pipeline.estimate import estimate
 from .pipeline.partial import Partial
 from .pipeline.plan import Plan
@@ -39,6 +41,7 @@ __all__ = [
     "Estimate",
     "Exact",
     "Game",
+    "Hierarchy",
     "LShapley",
     "LeastSquares",
     "Myerson",
@@ -47,6 +50,7 @@ __all__ = [
     "Partial",
     "Plan",
     "PlayerGraph",
+    "PlayerTree",
     "RandomOrder",
     "RemoteModel",
     "Semivalue",

@@ -12,9 +12,11 @@ import captum.attr
 from torch import Tensor
 from torch.futures import Future
 
-from shapley_adapters import PlayerGraph
+from shapley_adapters import PlayerGraph, PlayerTree
+from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.graphs.reading import GraphLike, read_graphs
+from shapley_adapters.hierarchies.reading import HierarchyLike, read_hierarchy
 
 from ..captum_internals import counted_usage
 from ..games.forward_function_game import ForwardFunctionGame, in_background
@@ -109,20 +111,38 @@ def graph_of_inputs(
 ) -> PlayerGraph | list[PlayerGraph]:
     """Return the graph of the players: by default the grid of the inputs."""
     if graph is None:
-        _refuse_tables(game.inputs)
-    layouts = game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
-    return read_graphs("grid" if graph is None else graph, layouts, game.n_players)
+        _refuse_tables(game.inputs, "graph")
+    return read_graphs("grid" if graph is None else graph, _layouts(game), game.n_players)
 
 
-def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
+def trees_of_inputs(
+    hierarchy: HierarchyLike | None, game: ForwardFunctionGame
+) -> PlayerTree | list[PlayerTree]:
+    """Return the hierarchy of the players: by default halves of the axes of the inputs."""
+    if hierarchy is None:
+        _refuse_tables(game.inputs, "hierarchy")
+    return read_hierarchy(hierarchy, _layouts(game), game.n_players)
+
+
+def _layouts(game: ForwardFunctionGame) -> list[list[IntArray]]:
+    return game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
+
+
+_INSTEAD = {
+    "graph": "graph= with the graph of its features, or graph='line' if they are a sequence",
+    "hierarchy": "hierarchy= with nested lists of its features",
+}
+
+
+def _refuse_tables(inputs: tuple[Tensor, ...], argument: str) -> None:
     """Refuse inputs whose shape says nothing about neighbours."""
     for index, tensor in enumerate(inputs):
         if tensor.dim() == 2 and tensor.shape[1] > 1 and tensor.is_floating_point():
             raise InvalidArgumentError(
-                f"graph is missing: inputs[{index}] of shape {tuple(tensor.shape)} is a table of "
-                "numbers, whose columns are not neighbours because they stand side by side. Pass "
-                "graph= with the graph of its features, or graph='line' if they are a sequence. "
-                "Token ids, embeddings, images and volumes bring their graph with them."
+                f"{argument} is missing: inputs[{index}] of shape {tuple(tensor.shape)} is a table "
+                "of numbers, whose columns are not neighbours because they stand side by side. "
+                f"Pass {_INSTEAD[argument]}. Token ids, embeddings, images and volumes bring their "
+                f"{argument} with them."
             )
 
 

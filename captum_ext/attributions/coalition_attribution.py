@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from captum.attr import PerturbationAttribution
 from torch import Tensor
 
-from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
+from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
 from shapley_adapters.array_types import AttributionArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
+from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.pipeline.partial import Partial, complete_partial
 from shapley_adapters.pipeline.plan import Plan, plan_call
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
@@ -97,7 +98,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         """Return the estimator with the options of this object."""
         raise NotImplementedError
 
-    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
+    def _graph(self, game: ForwardFunctionGame) -> Structure | Sequence[Structure] | None:
         """Return the graph of the players, of methods that have one as an option."""
         return graph_of_inputs(getattr(self, "graph", None), game)
 

@@ -7,12 +7,16 @@ import functools
 from typing import Any
 
 import shapley_adapters as core
+from shapley_adapters import PlayerTree
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.cooperators.choices import Cooperators
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 from shapley_adapters.graphs.reading import GraphLike
+from shapley_adapters.hierarchies.reading import HierarchyLike
 
+from ..games.forward_function_game import ForwardFunctionGame
+from .attribute_methods import trees_of_inputs
 from .coalition_attribution import CoalitionAttribution
 from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
@@ -486,6 +490,47 @@ class Myerson(SamplingAttribution):
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()
+
+
+@documented
+@write_constructor
+class Hierarchy(SamplingAttribution):
+    """Owen values of a hierarchy: pixels in squares in squares, words in sentences in paragraphs.
+
+    The value of a feature is its mean contribution over all orders in which the features of each
+    union stay together (Owen, 1977; for more than two levels Winter, 1989). If `n_samples` pays for
+    all coalitions of these orders, values are exact. Otherwise orders are drawn, each with its
+    reverse. If it does not pay for all features, unions are split from the top: those first whose
+    features are known least. The features of a union that is not split share its value equally, and
+    their errors hold how unequal they are expected to be. By default `n_samples` is at most 1,008.
+    The values of each union sum to its own value, and all of them to the difference of the outputs.
+    `last_estimate.unions` holds the unions that are not split, and `last_estimate.union_errors` the
+    errors of their values.
+
+    Parameters
+    ----------
+    {parameters}
+    {hierarchy}
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Hierarchy
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> Hierarchy(lambda x: x[:, 0] * x[:, 1] * x[:, 2], hierarchy=[0, [1, 2]]).attribute(x)
+    tensor([[3.0000, 1.5000, 1.5000]])
+    """
+
+    has_graph = True
+
+    hierarchy: HierarchyLike | None = None
+
+    def _graph(self, game: ForwardFunctionGame) -> PlayerTree | list[PlayerTree]:
+        return trees_of_inputs(self.hierarchy, game)
+
+    def _estimator(self) -> core.Hierarchy:
+        return core.Hierarchy()
 
 
 @documented

@@ -33,6 +33,14 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         `feature_mask`, such as superpixels, are neighbours if they touch. Required for tables,
         which are floats of two dimensions."""
 
+_HIERARCHY = """hierarchy : nested lists, array, list of Tensors, or PlayerTree, optional
+        The unions of features: lists of indices of features and of further unions, such as
+        `[[0, 1], [2, [3, 4]]]`; a linkage of SciPy, (M − 1, 4); feature masks of segments, from
+        coarse to fine, in the shape of an example; a `PlayerTree`, or one for each example. By
+        default quadrants of images and halves of sequences, by the shape of an example; the groups
+        of `feature_mask`, such as superpixels, stand at the mean of their places. Required for
+        tables, which are floats of two dimensions."""
+
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each example has random draws of its own, made from the seed and the example's
         values. The errors of different examples are then independent, so that averages over
@@ -46,6 +54,7 @@ def documented(method: MethodT) -> MethodT:
         method,
         parameters=_PARAMETERS,
         graph=_GRAPH,
+        hierarchy=_HIERARCHY,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=LEAST_SQUARES_OPTIONS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
+from shapley_adapters import Estimate, Game, Settings, estimate
 from shapley_adapters.arguments import (
     checked_count,
     checked_flag,
@@ -32,6 +32,7 @@ from shapley_adapters.games.value_functions import (
     ValueFunctionOrName,
     checked_value_function,
 )
+from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.pipeline.partial import Partial, complete_partial
 from shapley_adapters.pipeline.plan import Plan, plan_call
@@ -42,11 +43,12 @@ from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
-from ..inputs.column_groups import PlayerLayout, checked_groups
+from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
 from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
+from ..results.hierarchies import store_hierarchy
 from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .legacy_calls import (
@@ -108,9 +110,9 @@ class CoalitionExplainer(ModelExplainer):
         del args
         return estimate(game, self._estimator(), settings)
 
-    def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
+    def _graph(self, explained: ExplainedRows) -> Structure | Sequence[Structure] | None:
         """Return the graph of the players, of explainers that have one as an option."""
-        return layout.graph(getattr(self, "graph", None))
+        return explained.layout.graph(getattr(self, "graph", None))
 
     def __call__(
         self,
@@ -245,7 +247,7 @@ class CoalitionExplainer(ModelExplainer):
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(explained.layout) if self.has_graph else None,
+            graph=self._graph(explained) if self.has_graph else None,
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             max_model_rows=checked_rows(max_model_rows),
@@ -261,7 +263,9 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        form = partial(self._explanation, game=game, explained=explained, outputs=outputs)
+        form = partial(
+            self._explanation, game=game, explained=explained, graph=settings.graph, outputs=outputs
+        )
         try:
             result = self._estimate(game, args, settings)
         except BaseException as error:  # Ctrl-C, too
@@ -285,6 +289,7 @@ class CoalitionExplainer(ModelExplainer):
         *,
         game: Game,
         explained: ExplainedRows,
+        graph: Structure | Sequence[Structure] | None,
         outputs: Outputs,
         error_bounds: bool,
     ) -> Any:
@@ -315,6 +320,10 @@ class CoalitionExplainer(ModelExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
+        if result.unions is not None:
+            is_shown = all(explained.layout.has_neighbours)
+            names, parts = output_names, explained.parts
+            store_hierarchy(results, result, graph, parts, outputs, names, is_shown)
         return with_record(results, self, started, result)
 
     def plan(

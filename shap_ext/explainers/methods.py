@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import copyreg
 import functools
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any
 
 import shap
 
 import shapley_adapters as core
-from shapley_adapters import Estimate, Game, Settings
+from shapley_adapters import Estimate, Game, PlayerTree, Settings
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.cooperators.choices import Cooperators
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 from shapley_adapters.graphs.reading import GraphLike
+from shapley_adapters.hierarchies.reading import HierarchyLike
 
 from ..games.explained_rows import ExplainedRows
 from ..inputs.models import inner_model
 from .coalition_explainer import CoalitionExplainer
 from .native_explainers import NativeExplainer, native_explainer
+from .player_trees import trees_of_rows
 from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
@@ -545,6 +548,50 @@ class MyersonExplainer(SamplingExplainer):
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()
+
+
+@documented
+@write_constructor
+class HierarchyExplainer(SamplingExplainer):
+    """Owen values of a hierarchy: words in sentences in paragraphs, pixels in squares in squares.
+
+    The value of a feature is its mean contribution over all orders in which the features of each
+    union stay together (Owen, 1977; for more than two levels Winter, 1989). If `max_evals` pays for
+    all coalitions of these orders, values are exact. Otherwise orders are drawn, each with its
+    reverse. If it does not pay for all features, unions are split from the top: those first whose
+    features are known least. The features of a union that is not split share its value equally, and
+    their errors hold how unequal they are expected to be. By default `max_evals` is at most 1,008.
+    The values of each union sum to its own value, and all of them to the model's output. Unbiased
+    for unions that are split whatever the values are. `hierarchical_values` and `clustering` of the
+    Explanation hold the tree of texts, of images and of maskers with a clustering, so that
+    `shap.plots.text` shows unions that are not split as phrases.
+
+    Parameters
+    ----------
+    {parameters}
+    {hierarchy}
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> model = lambda x: x[:, 0] * x[:, 1] * x[:, 2]
+    >>> explainer = shap_ext.HierarchyExplainer(model, np.zeros((1, 3)), hierarchy=[0, [1, 2]])
+    >>> explainer(np.array([[1.0, 2.0, 3.0]])).values
+    array([[3. , 1.5, 1.5]])
+    """
+
+    name = "hierarchy"
+    has_graph = True
+
+    hierarchy: HierarchyLike | None = None
+
+    def _graph(self, explained: ExplainedRows) -> PlayerTree | Sequence[PlayerTree]:
+        return trees_of_rows(self.hierarchy, explained, self.masker)
+
+    def _estimator(self) -> core.Hierarchy:
+        return core.Hierarchy()
 
 
 @documented

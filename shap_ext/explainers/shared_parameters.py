@@ -46,6 +46,14 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         default texts are lines, and images are grids of pixels and channels; groups of columns are
         neighbours of the groups that they touch."""
 
+_HIERARCHY = """hierarchy : nested lists, mapping, array, list of arrays, or PlayerTree, optional
+        The unions of features: lists of features and of further unions, such as
+        `[["age", "sex"], ["income", ["rent", "debts"]]]`, by names or indices; a linkage of SciPy,
+        (M − 1, 4); masks of segments in the shape of the input, from coarse to fine; a
+        `PlayerTree`, or one for each row. By default the masker's `clustering`, if it has one;
+        paragraphs, sentences and clauses of texts without one, or of more than 1,000 tokens;
+        quadrants of images; and halves of sequences."""
+
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each row has random draws of its own, made from the seed and the row's values. The
         errors of different rows are then independent, so that averages over rows or calls have
@@ -80,6 +88,7 @@ def documented(explainer: ExplainerT) -> ExplainerT:
         explainer,
         parameters=_PARAMETERS,
         graph=_GRAPH,
+        hierarchy=_HIERARCHY,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=LEAST_SQUARES_OPTIONS,

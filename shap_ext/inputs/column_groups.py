@@ -282,10 +282,11 @@ class PlayerLayout:
                     f"graph=, {GRAPH_FORMS}."
                 )
             graph = "grid"
-        rows = [self._row_players(row) for row in range(len(self.players))]
+        rows = [self.row_players(row) for row in range(len(self.players))]
         return read_graphs(graph, rows, self.n_players, self.names)
 
-    def _row_players(self, row: int) -> list[IntArray]:
+    def row_players(self, row: int) -> list[IntArray]:
+        """Return the player of each entry of each input of a row."""
         shapes = [of_input[row] for of_input in self.shapes]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         parts = np.split(self.players[row], ends[:-1])

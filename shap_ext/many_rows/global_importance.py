@@ -60,7 +60,7 @@ def global_importance(
         seed=checked_seed(explainer.seed),
         budget=count_or_auto("max_evals", max_evals),
         batch_size=count_or_auto("batch_size", batch_size),
-        graph=explainer._graph(explained.layout) if explainer.has_graph else None,
+        graph=explainer._graph(explained) if explainer.has_graph else None,
         n_jobs=explainer.n_jobs,
         progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
         name=explainer.name,

@@ -11,6 +11,9 @@ import shap
 from shapley_adapters.errors import InvalidArgumentError, PlotError, required_packages
 from shapley_adapters.pipeline.result import percent
 
+from ..results.bounded_explanation import BoundedExplanation
+from ..results.traces import UNIONS
+from ..shap_internals import shown_nodes, tracked_of
 from .host_plots import HostPlot
 from .intervals import Intervals, intervals_of
 
@@ -23,7 +26,7 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     """Show shap's text plot with the interval of each word, and fade words of unknown sign.
 
     A word whose interval contains 0 is faded and has a dotted line below. The interval appears
-    while the mouse is over a word.
+    while the mouse is over a word. Of a hierarchy, phrases that are not split have their own.
 
     Parameters
     ----------
@@ -45,10 +48,12 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     """
     plot = HostPlot.from_call("text", arguments, options)
     explanation = plot.arguments["shap_values"]
+    threshold = plot.arguments.get("grouping_threshold", 0.01)
+    separator = plot.arguments.get("separator", "")
     words = [
         (interval, label)
         for row in _rows(explanation)
-        for interval, label in _word_notes(row, level)
+        for interval, label in _word_notes(row, level, threshold, separator)
     ]
     with np.printoptions(legacy="1.21"):  # shap 0.51 writes NumPy's numbers into colours
         html = plot.function(**{**plot.arguments, "display": False})
@@ -77,8 +82,14 @@ def _rows(explanation: shap.Explanation) -> list[Any]:
     return [explanation[row] for row in range(len(values))]
 
 
-def _word_notes(row: shap.Explanation, level: float) -> list[tuple[bool, str]]:
-    """Return for each word whether its interval contains 0, and the text that the mouse shows."""
+def _word_notes(
+    row: shap.Explanation, level: float, threshold: float, separator: str
+) -> list[tuple[bool, str]]:
+    """Return for each word or phrase whether its interval contains 0, and what the mouse shows."""
+    if isinstance(row, BoundedExplanation) and row.hierarchical_values is not None:
+        phrases = _as_shown(row, threshold, separator)
+        intervals = intervals_of(phrases, level, "text", {1: "(phrases) of each text"}, _REMEDY)
+        return list(zip(intervals.contain_zero, _labels(intervals, level), strict=True))
     intervals = intervals_of(row, level, "text", {1: "(words) of each text"}, _REMEDY)
     if len(intervals.values) != len(row.data):
         raise InvalidArgumentError(
@@ -86,6 +97,22 @@ def _word_notes(row: shap.Explanation, level: float) -> list[tuple[bool, str]]:
             f"{len(row.data)} words."
         )
     return list(zip(intervals.contain_zero, _labels(intervals, level), strict=True))
+
+
+def _as_shown(row: BoundedExplanation, threshold: float, separator: str) -> shap.Explanation:
+    """Return an Explanation of the words and phrases that shap shows of a hierarchy."""
+    if row.lower_bounds is None or np.ndim(row.values) != 1:
+        return row  # refused with the checks of a row
+    nodes, values = shown_nodes(row, threshold, separator)
+    n_words = len(row.values)
+    widths, errors = (np.array(tracked_of(row, name)) for name in UNIONS)
+    widths[:n_words], errors[:n_words] = row.upper_bounds - row.values, row.error_std
+    return shap.Explanation(
+        values,
+        lower_bounds=values - widths[nodes],
+        upper_bounds=values + widths[nodes],
+        error_std=errors[nodes],
+    )
 
 
 def _labels(intervals: Intervals, level: float) -> list[str]:

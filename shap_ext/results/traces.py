@@ -17,8 +17,14 @@ from ..shap_internals import set_tracked, tracked_of
 
 EVALUATIONS = "trace_evaluations"
 
-TRACKED = (EVALUATIONS, "trace_values", "trace_lower", "trace_upper")
+UNIONS = ("hierarchical_widths", "hierarchical_errors")
+"""Half widths of 95 % intervals of `hierarchical_values`, and their standard errors."""
+
+TRACE = (EVALUATIONS, "trace_values", "trace_lower", "trace_upper")
 """The arrays of a trace in an Explanation."""
+
+TRACKED = (*TRACE, *UNIONS)
+"""All arrays that are sliced with an Explanation beside shap's own."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,15 @@ def store_trace(
     """
     widths = quantiles(0.95, trace.degrees_of_freedom) * trace.standard_errors
     arrays = (trace.values, trace.values - widths, trace.values + widths)
-    set_tracked(explanation, TRACKED[0], trace.evaluations, 1)
-    for name, array in zip(TRACKED[1:], arrays, strict=True):
+    set_tracked(explanation, TRACE[0], trace.evaluations, 1)
+    for name, array in zip(TRACE[1:], arrays, strict=True):
         points = [of_part(array[:, :, point]) for point in range(array.shape[2])]
         set_tracked(explanation, name, *_joined(points))
 
 
 def arrays_of_trace(explanation: Explanation) -> dict[str, Any]:
     """Return the arrays of a trace, points last; none for rows of different lengths."""
-    arrays = {name: tracked_of(explanation, name) for name in TRACKED}
+    arrays = {name: tracked_of(explanation, name) for name in TRACE}
     is_table = all(isinstance(array, np.ndarray) for array in arrays.values())
     return arrays if is_table else {}
 
@@ -78,7 +84,7 @@ def _joined(points: list[Any]) -> tuple[Any, int]:
 
 def trace_of(explanation: Explanation) -> RowTrace | None:
     """Return the trace of an Explanation of one row and one output; None if it has none."""
-    evaluations, *arrays = (tracked_of(explanation, name) for name in TRACKED)
+    evaluations, *arrays = (tracked_of(explanation, name) for name in TRACE)
     if evaluations is None:
         return None
     is_known = evaluations > 0

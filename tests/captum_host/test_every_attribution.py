@@ -111,6 +111,7 @@ ROWS = [
     estimator("LShapley", graph=CHAIN),
     estimator("CShapley", graph=CHAIN),
     estimator("Myerson", graph=CHAIN),
+    estimator("Hierarchy", hierarchy=[[0, 1], [2, [3, 4]]]),
     network_of("SimShap"),
     network_of("FastShap"),
     aggregate("Centroid"),
@@ -402,6 +403,8 @@ def ungraphed(row):
     """Return the row for the groups of the mask, of which there are three."""
     if row.name in ("LShapley", "CShapley", "Myerson"):
         return estimator(row.name, graph=[(0, 1), (1, 2)])
+    if row.name == "Hierarchy":
+        return estimator(row.name, hierarchy=[0, [1, 2]])
     return row
 
 

@@ -21,6 +21,7 @@ RNG = np.random.default_rng(0)
 WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
 ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
 LINE: dict[str, Any] = {"graph": "line"}
+UNIONS: dict[str, Any] = {"hierarchy": [list(range(N_FEATURES))]}
 COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
 EXPLAINERS = {
     **{
@@ -29,6 +30,7 @@ EXPLAINERS = {
         if not row.is_exact
     },
     shap_ext.MyersonExplainer: LINE,
+    shap_ext.HierarchyExplainer: UNIONS,
     shap_ext.LShapleyExplainer: {**LINE, "order": 4},
     shap_ext.CShapleyExplainer: {"graph": COMPLETE, "order": 1},
 }
@@ -39,6 +41,7 @@ METHODS = {
         if not row.is_exact
     },
     captum_ext.Myerson: LINE,
+    captum_ext.Hierarchy: UNIONS,
     captum_ext.LShapley: {**LINE, "order": 4},
     captum_ext.CShapley: {"graph": COMPLETE, "order": 1},
 }

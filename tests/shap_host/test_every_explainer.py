@@ -98,6 +98,7 @@ def of_estimator(row):
 
 
 GRAPH: dict[str, Any] = {"graph": "line"}
+UNIONS: dict[str, Any] = {"hierarchy": [list(range(M - 2)), [M - 2, M - 1]]}
 SHARED: dict[str, Any] = {"budget": 180}  # three members of 60
 TABLE = [
     Made("ava", shap_ext.AVAExplainer, other={"n_neighbors": 3}, is_efficient=False),
@@ -114,6 +115,7 @@ TABLE = [
     Made("cshapley", shap_ext.CShapleyExplainer, GRAPH, {"order": 1}, is_efficient=False),
     Made("lshapley", shap_ext.LShapleyExplainer, GRAPH, {"order": 1}, is_efficient=False),
     Made("myerson", shap_ext.MyersonExplainer, GRAPH),
+    Made("hierarchy", shap_ext.HierarchyExplainer, UNIONS),
     *map(of_estimator, OF_CLASSES),
     Made("simshap", shap_ext.SimShapExplainer, TINY, budget=None, is_trained=True),
     Made("fastshap", shap_ext.FastShapExplainer, TINY, budget=None, is_trained=True),
@@ -198,7 +200,8 @@ def test_equal_calls_give_equal_results_and_leave_the_global_generator(made):
     check_same(explainer(X, **made.call), explained)
     check_same(made.build()(X, **made.call), explained)
     np.testing.assert_array_equal(np.random.get_state(legacy=False)["state"]["key"], state)  # noqa: NPY002
-    if made.budget is not None and made.name not in ("cshapley", "lshapley", "myerson"):
+    is_drawn = made.name not in ("cshapley", "lshapley", "myerson", "hierarchy")
+    if made.budget is not None and is_drawn:
         others = made.build(seed=1)(X, **made.call)
         assert (others.values != explained.values).any()
 
@@ -212,7 +215,8 @@ def test_rows_do_not_depend_on_the_other_rows(made):
 
 @every
 def test_default_arguments(made):
-    options = made.options if made.is_trained else GRAPH if "graph" in made.options else {}
+    needed = GRAPH if "graph" in made.options else {}
+    options = made.options if made.is_trained or made.options == UNIONS else needed
     explainer = shap.Explainer(curved, BACKGROUND, algorithm=made.name, **options)
     assert explainer(X).values.shape == (4, M)
 

@@ -36,7 +36,8 @@ ON_GRAPHS = {
     "lshapley": shap_ext.LShapleyExplainer,
     "myerson": shap_ext.MyersonExplainer,
 }
-ALL = CLASSES | ON_GRAPHS | TRAINED
+IN_UNIONS = {"hierarchy": shap_ext.HierarchyExplainer}
+ALL = CLASSES | ON_GRAPHS | IN_UNIONS | TRAINED
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 
@@ -152,7 +153,7 @@ def test_everything_given_arrives():
     assert (built.efficient, built.cooperators) == (False, "random")
 
 
-@pytest.mark.parametrize("name", CLASSES | ON_GRAPHS)
+@pytest.mark.parametrize("name", CLASSES | ON_GRAPHS | IN_UNIONS)
 def test_wrong_arguments_are_type_errors(name):
     with pytest.raises(TypeError, match="sed"):
         shap.Explainer(curved, BACKGROUND, algorithm=name, sed=1)

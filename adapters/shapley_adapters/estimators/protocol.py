@@ -18,7 +18,6 @@ from ..array_types import (
 )
 from ..coalitions.tables import CoalitionTable
 from ..errors import FormerName, InvalidArgumentError, warn_renamed
-from ..graphs.player_graph import PlayerGraph
 from ..interactions.result import PairSolution
 from .value_errors import ValueErrors
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphView:
-    """The M players of a design as nodes of the graph of all players.
+    """The M players of a design as nodes of the graph, or leaves of the tree, of all players.
 
     The other nodes are null players. They are in no coalition, because they change no value, but
     paths lead through them: a graph without them would separate neighbours. Estimators on graphs
@@ -36,13 +35,13 @@ class GraphView:
 
     Attributes
     ----------
-    graph : PlayerGraph
-        The graph.
+    graph : PlayerGraph or PlayerTree
+        The graph, or the hierarchy.
     players : array, (M,)
         The node of each of the M players.
     """
 
-    graph: PlayerGraph
+    graph: Any
     players: IntArray
 
 
@@ -184,13 +183,17 @@ class Solution:
 
     Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
     have a shape that NumPy broadcasts to (R, M, K). Estimators with a prior also return its share
-    in the variance of the attributions over the players, (R,).
+    in the variance of the attributions over the players, (R,). `Hierarchy` returns the union of
+    each player whose value it shares, by its first player, (R, M), and the errors of the values of
+    these unions, (R, M, K).
     """
 
     values: AttributionArray
     standard_errors: AttributionArray
     degrees_of_freedom: FloatArray | float = np.inf
     prior_shares: FloatArray | None = None
+    unions: IntArray | None = None
+    union_errors: AttributionArray | None = None
 
     def with_variances(self, added: FloatArray) -> Solution:
         """Return the same with variances, (R, M, K), added to those of the attributions."""
@@ -228,6 +231,9 @@ class Estimator(Protocol[DesignT]):
     Enumeration of all coalitions does not replace such an estimator, as it replaces the estimators
     of the Shapley value.
     """
+
+    has_unions: ClassVar[bool] = False
+    """Whether solutions have `unions`, and designs that leave a choice can be solved."""
 
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""

@@ -15,6 +15,9 @@ those of equal noise: measured on noise that grows with the coalition, .3 to .5.
 _LEAST_RATIO = 0.1
 """Least variance of an answer over the mean variance, by a regression that may go below 0."""
 
+_PLAYERS_AT_ONCE = 4096
+"""Players whose signs are in memory at once, where there are more of them than coalitions."""
+
 
 def repeated_means(units: DrawnUnits) -> tuple[tuple[FloatArray, ...], float]:
     """Return the means of independent draws, the variances of both parts and their covariance.
@@ -126,8 +129,17 @@ def main_effects(
 
     The penalty is for targets with a variance of 2 where their expectation is 1.
     """
+    n_coalitions, n_players = coalitions.shape
+    if n_coalitions < n_players:  # the same with a matrix of coalitions; images are many players
+        gram = np.zeros((n_coalitions, n_coalitions))
+        for start in range(0, n_players, _PLAYERS_AT_ONCE):
+            part = np.where(coalitions[:, start : start + _PLAYERS_AT_ONCE], 1.0, -1.0)
+            gram += part @ part.T
+        gram *= weights
+        kept = np.linalg.solve(gram + 2.0 * n_players * np.eye(n_coalitions), targets.T)
+        of_coalitions: FloatArray = (gram @ kept).T
+        return of_coalitions
     signs = np.where(coalitions, 1.0, -1.0)
-    n_players = signs.shape[1]
     weighted = signs * weights[:, None]
     moments = weighted.T @ signs + 2.0 * n_players * np.eye(n_players)
     fitted: FloatArray = (signs @ np.linalg.solve(moments, weighted.T @ targets.T)).T

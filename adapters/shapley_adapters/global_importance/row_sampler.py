@@ -15,7 +15,7 @@ from ..errors import InvalidArgumentError
 from ..estimators.protocol import Estimator
 from ..games.fingerprints import fingerprint
 from ..games.game import DifferentiableGame, FingerprintedGame, WrappedGame
-from ..graphs.player_graph import PlayerGraph
+from ..graphs.reading import Structure
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .error_parts import ErrorParts, error_parts
@@ -223,8 +223,8 @@ class RowSampler:
             for budget, same in of_budgets.items()
         ]
 
-    def _graphs_of(self, indices: IntArray) -> PlayerGraph | Sequence[PlayerGraph] | None:
+    def _graphs_of(self, indices: IntArray) -> Structure | Sequence[Structure] | None:
         graph = self.settings.graph
-        if graph is None or isinstance(graph, PlayerGraph):
+        if graph is None or isinstance(graph, Structure):
             return graph
         return [graph[index] for index in indices]

@@ -13,6 +13,7 @@ import scipy.sparse
 from ..arguments import checked_choice
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..hierarchies.player_tree import PlayerTree
 from .named_graphs import (
     check_number_of_nodes,
     from_adjacency_frame,
@@ -47,6 +48,9 @@ class HasEdgeIndex(Protocol):
 
 Edges: TypeAlias = "npt.NDArray[Any] | Tensor | HasEdgeIndex | Sequence[Any]"
 """An edge index, (2, E), data that has one, or a list of edges."""
+
+Structure: TypeAlias = PlayerGraph | PlayerTree
+"""What an estimate may depend on beside the game."""
 
 GraphLike: TypeAlias = "str | PlayerGraph | nx.Graph | pd.DataFrame | scipy.sparse.spmatrix | Edges"
 """A graph that users pass; a list may also hold one graph for each row."""
@@ -253,13 +257,13 @@ def _as_edge_index(edge_index: Any) -> IntArray:
 
 
 def graphs_of_rows(
-    graph: PlayerGraph | Sequence[PlayerGraph] | None, n_rows: int, n_players: int, name: str
-) -> Sequence[PlayerGraph]:
-    """Return the graph of each row.
+    graph: Structure | Sequence[Structure] | None, n_rows: int, n_players: int, name: str
+) -> Sequence[Structure]:
+    """Return the graph, or the tree, of each row.
 
     Parameters
     ----------
-    graph : PlayerGraph or sequence of them, or None
+    graph : PlayerGraph, PlayerTree, sequence of them, or None
         One graph for all rows, or one graph per row.
     n_rows, n_players : int
         Numbers of rows and players of the game.
@@ -277,14 +281,16 @@ def graphs_of_rows(
             f"graph is missing: {name} needs the neighbours of each player. Pass graph= to "
             "Settings."
         )
-    graphs = [graph] * n_rows if isinstance(graph, PlayerGraph) else graph
+    graphs = [graph] * n_rows if isinstance(graph, Structure) else graph
     if len(graphs) != n_rows:
         raise InvalidArgumentError(
             f"graph holds {len(graphs)} graphs, but there are {n_rows} rows."
         )
     for row_graph in graphs:
+        is_tree = isinstance(row_graph, PlayerTree)
+        argument, nodes = ("hierarchy", "players") if is_tree else ("graph", "nodes")
         if row_graph.n_players != n_players:
             raise InvalidArgumentError(
-                f"graph has {row_graph.n_players} nodes, but there are {n_players} players."
+                f"{argument} has {row_graph.n_players} {nodes}, but there are {n_players} players."
             )
     return graphs

@@ -196,7 +196,12 @@ class Costs:
         self._n_outputs = ends.shape[2]
         blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
         result = blank_estimate(
-            blank, self.game.n_players, settings.seed, settings.name, settings.interactions
+            blank,
+            self.game.n_players,
+            settings.seed,
+            settings.name,
+            settings.interactions,
+            has_unions=estimator.has_unions,
         )
         with self.recorded(estimator, budget, len(rows), once):
             run.estimate_block(rows, ends, evaluate, result)

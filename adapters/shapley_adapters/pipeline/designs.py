@@ -20,7 +20,7 @@ from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Request
-from ..graphs.player_graph import PlayerGraph
+from ..graphs.reading import Structure
 from .settings import RowBudget, Settings, memory_error
 
 GROWTH = 1.25
@@ -73,7 +73,7 @@ class RowGroup:
     scores: ScoreArray | None = None
     sources: npt.NDArray[np.str_] | None = None
     backward_passes: IntArray | None = None
-    graph: PlayerGraph | None = None
+    graph: Structure | None = None
     own_words: npt.NDArray[np.uint32] | None = None
 
     def request(self, table: CoalitionTable) -> Request:
@@ -145,10 +145,10 @@ def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowG
 
 
 def group_rows_on_graphs(
-    rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[PlayerGraph]
+    rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[Structure]
 ) -> list[RowGroup]:
     """Group `rows` by their graph and their active players; rows without any are left out."""
-    indices_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
+    indices_of: dict[tuple[Structure, bytes], list[int]] = {}
     for index, graph in enumerate(graphs):
         if active[index].any():
             indices_of.setdefault((graph, active[index].tobytes()), []).append(index)

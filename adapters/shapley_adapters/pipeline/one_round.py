@@ -107,9 +107,14 @@ def estimate_round(
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
             evaluate = _forecast(run, evaluate, jobs.n_workers)
-        method, index = type(estimator).__name__, settings.interactions
         result = blank_estimate(
-            ends, game.n_players, settings.seed, method, index, run.traced_limit
+            ends,
+            game.n_players,
+            settings.seed,
+            type(estimator).__name__,
+            settings.interactions,
+            run.traced_limit,
+            estimator.has_unions,
         )
         try:
             if jobs.n_workers == 1:

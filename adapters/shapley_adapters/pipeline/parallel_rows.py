@@ -292,6 +292,7 @@ class _Worker:
             name,
             settings.interactions,
             run.traced_limit,
+            run.estimator.has_unions,
         )
         try:
             self._count(0)

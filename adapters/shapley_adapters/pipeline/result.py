@@ -126,6 +126,12 @@ class Estimate:
         The relative rounding error of the model's outputs; 0 where it is unknown.
     trace : Trace, optional
         The estimates from the first evaluations, where the call asked for them.
+    unions : array, (R, M), optional
+        For hierarchies, the union whose value each player shares equally with the others in it, by
+        its first player: the player itself where it has a value of its own. −1 for players that
+        cannot change the value.
+    union_errors : array, (R, M, K), optional
+        The standard error of the value of this union.
     usage : Usage, optional
         Calls, repetitions, seconds and money of a `RemoteModel` in this process.
     errors_cancel : bool
@@ -157,6 +163,8 @@ class Estimate:
     trace: Trace | None = None
     errors_cancel: bool = False
     usage: Usage | None = None
+    unions: IntArray | None = None
+    union_errors: FloatArray | None = None
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
@@ -188,9 +196,13 @@ class Estimate:
             return "standard errors unknown"
         return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
 
+    def _arrays(self) -> tuple[str, ...]:
+        """Return the names of the fields with an entry for each row."""
+        return _ARRAYS if self.unions is None else (*_ARRAYS, "unions", "union_errors")
+
     def set_rows(self, start: int, stop: int, estimate: Estimate) -> None:
         """Store the estimate of the rows from `start` to `stop`."""
-        for name in _ARRAYS:
+        for name in self._arrays():
             getattr(self, name)[start:stop] = getattr(estimate, name)
         if self.interactions is not None and estimate.interactions is not None:
             self.interactions.set_rows(start, stop, estimate.interactions)
@@ -199,7 +211,7 @@ class Estimate:
 
     def subset_row(self, row: int) -> Estimate:
         """Return the estimate of one row, without interactions."""
-        arrays = {name: getattr(self, name)[row : row + 1] for name in _ARRAYS}
+        arrays = {name: getattr(self, name)[row : row + 1] for name in self._arrays()}
         return replace(self, interactions=None, **arrays)
 
     of_row = FormerName("subset_row")
@@ -293,11 +305,12 @@ def blank_estimate(
     method: str,
     index: str | None = None,
     traced_limit: int | None = None,
+    has_unions: bool = False,
 ) -> Estimate:
     """Return a result without attributions, for the values of the end points, (R, 2, K).
 
     With the name of an index of interaction, the result has interactions, too; with the limit of
-    evaluations of a row, a trace.
+    evaluations of a row, a trace; with `has_unions`, the unions of players.
     """
     n_rows, _, n_outputs = ends.shape
     shape = (n_rows, n_players, n_outputs)
@@ -319,6 +332,8 @@ def blank_estimate(
         method=method,
         interactions=None if index is None else PairInteractions.blank(index, shape),
         trace=None if traced_limit is None else Trace.blank(traced_limit, shape),
+        unions=np.full((n_rows, n_players), -1) if has_unions else None,
+        union_errors=np.zeros(shape) if has_unions else None,
     )
 
 

@@ -23,8 +23,7 @@ from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
-from ..graphs.player_graph import PlayerGraph
-from ..graphs.reading import graphs_of_rows
+from ..graphs.reading import Structure, graphs_of_rows
 from ..threads.thread_limits import one_blas_thread
 from .answer_plans import repeated_drawing
 from .designs import (
@@ -39,7 +38,14 @@ from .partial import record_arrived
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
-from .settings import MANY_ENTRIES, RowBudget, Settings, checked_budgets, refuse_long_rows
+from .settings import (
+    MANY_ENTRIES,
+    RowBudget,
+    Settings,
+    Tolerance,
+    checked_budgets,
+    refuse_long_rows,
+)
 from .solutions import Trace, ValueScales, check_interactions, record_pairs, solve_near_one
 
 _BLOCK_BYTES = 2**28
@@ -106,7 +112,7 @@ class Run:
     memory: ValueMemory | None = None
     drawing: Drawing | None = None
     n_label_repeats: int = 0
-    _graphs: Sequence[PlayerGraph] = ()
+    _graphs: Sequence[Structure] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
     def __post_init__(self) -> None:
@@ -147,7 +153,7 @@ class Run:
                 "batches explain a part of the rows at a time: pass scores (M, M) for all rows, "
                 "or call the explainer with all rows."
             )
-        if not isinstance(self.settings.graph, PlayerGraph | None):
+        if not isinstance(self.settings.graph, Structure | None):
             raise InvalidArgumentError(
                 "graph is a list with a graph for each row. Streams and batches explain a part of "
                 "the rows at a time: pass one graph for all rows, or call the explainer with all "
@@ -374,9 +380,12 @@ class Run:
         """Record the rows that are done, and return the others with their next round."""
         if new.shape[1]:
             pending = replace(pending, values=np.concatenate([pending.values, new], axis=1))
+        tolerance = self.settings.tolerance
         if pending.design.n_before_choice:
-            return self._chosen(pending)
-        design, tolerance = pending.design, self.settings.tolerance
+            if tolerance is not None and self.estimator.has_unions:
+                pending = self._unmet(pending, tolerance, record)
+            return self._chosen(pending) if len(pending.group.rows) else []
+        design = pending.design
         is_last = bool(pending.round_end >= design.table.counts.max())
         if is_last and self.n_label_repeats and not pending.is_repeated:
             return [
@@ -462,6 +471,15 @@ class Run:
             parts.append(replace(part, errors=errors))
         return [part for part in parts if len(part.group.rows)]
 
+    def _unmet(self, pending: PendingRows, tolerance: Tolerance, record: _Record) -> PendingRows:
+        """Record the rows that meet the tolerance before their next choice; return the others."""
+        with_means = self._with_means(pending)
+        values, errors = with_means.values, with_means.errors
+        solution = solve_near_one(self.estimator, pending.design, values, errors)
+        is_met = tolerance.is_met(self._with_additive_part(pending.group, solution))
+        record(with_means, np.flatnonzero(is_met), solution)
+        return pending.subset_rows(np.flatnonzero(~is_met))
+
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
         first_values = self._with_means(pending).values
@@ -472,7 +490,8 @@ class Run:
                 replace(
                     pending.subset_rows(indices),
                     design=design,
-                    round_end=self._first_round_end(pending.group, design),
+                    round_end=design.n_before_choice
+                    or self._first_round_end(pending.group, design),
                 )
             )
             for indices, design in chosen
@@ -521,6 +540,12 @@ class Run:
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
         drawing, of_values, drawn = self.drawing, pending.errors, pending.drawn
         n_backgrounds = n_backgrounds_of(self.game)
+        for whole, part in (
+            (result.unions, solution.unions),
+            (result.union_errors, solution.union_errors),
+        ):
+            if whole is not None and part is not None:
+                whole[rows] = part[indices]
         if drawing is None or of_values is None or drawn is None:
             result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
         else:

@@ -14,6 +14,7 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
+from ..graphs.player_graph import PlayerGraph
 from .designs import GroupDesign, RowGroup
 from .result import Estimate
 from .settings import RowBudget, Settings, Tolerance
@@ -153,7 +154,7 @@ class RunWarnings:
     def count_isolated(self, group: RowGroup, group_design: GroupDesign) -> None:
         """Count the rows whose players have no neighbours, or lose them for want of budget."""
         n_rows = len(group.rows)
-        if group.graph is None or group.n_players < 2:
+        if not isinstance(group.graph, PlayerGraph) or group.n_players < 2:
             return
         if not group.graph.degrees[group.players[0]].any():
             self.n_isolated += n_rows

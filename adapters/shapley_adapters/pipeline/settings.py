@@ -14,7 +14,7 @@ from ..array_types import BoolArray, IntArray
 from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator, Solution
-from ..graphs.player_graph import PlayerGraph
+from ..graphs.reading import Structure
 from ..memory_bounds import memory_limit
 
 _FIRST_CHECK = 4
@@ -25,6 +25,10 @@ FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_ma
 
 _MANY_NUMBERS = 1000
 """Beyond how many numbers of an image as players superpixels are the better advice."""
+
+_MOST_SPLIT_BY_DEFAULT = 63
+"""Hierarchies of more players have the default budget of so many, 1,008 evaluations: it finds the
+regions of an image, in seconds of our own time."""
 
 ENUMERATED_BY_DEFAULT = 10
 """With at most this many players, the default budget pays for all coalitions. It is the number up
@@ -114,8 +118,9 @@ class Settings:
         Evaluations for each row; `default_budget` where None.
     batch_size : int, optional
         Evaluations in one call of the game; the size that the game prefers where None.
-    graph : PlayerGraph or sequence of them, optional
-        The graph of the game's players, or the graph of each row, for estimators that need one.
+    graph : PlayerGraph, PlayerTree, or sequence of them, optional
+        The graph of the game's players, or the graph of each row, for estimators that need one; the
+        tree for `Hierarchy`.
         Their estimates depend on it, so that enumeration of all coalitions never replaces them.
     with_errors : bool
         Whether standard errors are needed, so that a budget too small for them is refused.
@@ -158,7 +163,7 @@ class Settings:
     seed: int
     budget: int | None = None
     batch_size: int | None = None
-    graph: PlayerGraph | Sequence[PlayerGraph] | None = None
+    graph: Structure | Sequence[Structure] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None
     max_seconds: float | None = None
@@ -277,6 +282,8 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     limit = settings.budget
     if limit is None:
         limit = default_budget(n_players, has_tolerance)
+        if estimator.has_unions:  # which has use for any budget, however many players there are
+            limit = min(limit, default_budget(_MOST_SPLIT_BY_DEFAULT, has_tolerance))
     # Estimators on graphs estimate other values than enumeration does.
     can_enumerate = not estimator.needs_graph and n_all <= limit
     if can_enumerate and (not has_tolerance or needs_enumeration(estimator, settings)):

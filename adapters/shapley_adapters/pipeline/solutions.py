@@ -98,6 +98,8 @@ def solve_near_one(
         return solution
     attributions = scales.original(solution.values)
     standard_errors = scales.original(solution.standard_errors)
+    if solution.union_errors is not None:
+        solution = replace(solution, union_errors=scales.original(solution.union_errors))
     return replace(solution, values=attributions, standard_errors=standard_errors)
 
 

@@ -1,0 +1,1 @@
+"""Hierarchies of players: those of users, and those made from shapes and texts."""

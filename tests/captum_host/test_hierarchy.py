@@ -1,0 +1,113 @@
+"""Owen values of hierarchies through captum: tables, images, nested masks, bad input."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from captum_ext import Hierarchy, PlayerTree, RandomOrder
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.helpers.hierarchy_oracle import owen_values
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+WEIGHTS = torch.as_tensor(np.random.default_rng(0).normal(size=(16, 2)))
+
+
+def forward(x):
+    flat = x.reshape(len(x), -1)
+    return torch.tanh(flat.double() @ WEIGHTS[: flat.shape[1]]) + flat[:, :1] * flat[:, -1:]
+
+
+def oracle(nested, example, target=0):
+    """Return the values of a hierarchy of the numbers of an example, the others being zero."""
+
+    def value(members):
+        present = torch.zeros(example.numel(), dtype=torch.bool)
+        present[list(members)] = True
+        masked = torch.where(present, example.reshape(-1), torch.zeros(()))
+        return forward(masked.reshape(1, *example.shape))[0, target].item()
+
+    return owen_values(nested, value)
+
+
+def test_tables_need_a_hierarchy_and_are_exact():
+    x = torch.as_tensor(np.random.default_rng(1).normal(size=(2, 6)))
+    nested = [[0, 1], [2, [3, 4]], 5]
+    for hierarchy in (nested, PlayerTree.from_nested(nested, 6)):
+        found = Hierarchy(forward, hierarchy=hierarchy).attribute(x, target=1)
+        for example, values in zip(x, found, strict=True):
+            np.testing.assert_allclose(values, oracle(nested, example, 1), rtol=0, atol=1e-10)
+    with pytest.raises(InvalidArgumentError, match="hierarchy is missing"):
+        Hierarchy(forward).attribute(x, target=0)
+
+
+def test_images_are_quadrants_or_nested_masks():
+    x = torch.as_tensor(np.random.default_rng(2).normal(size=(1, 1, 2, 4)))
+    halves = [[0, 1, 4, 5], [2, 3, 6, 7]]
+    found = Hierarchy(forward).attribute(x, target=0)
+    np.testing.assert_allclose(found.ravel(), oracle(halves, x[0]), rtol=0, atol=1e-10)
+    rows = torch.tensor([[0, 0, 0, 0], [1, 1, 1, 1]])
+    pairs = torch.tensor([[[0, 0, 1, 1], [2, 2, 3, 3]]])
+    nested = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+    found = Hierarchy(forward, hierarchy=[rows, pairs]).attribute(x, target=0)
+    np.testing.assert_allclose(found.ravel(), oracle(nested, x[0]), rtol=0, atol=1e-10)
+    by_pair = Hierarchy(forward, hierarchy=[rows]).attribute(x, target=0, feature_mask=pairs)
+    np.testing.assert_allclose(by_pair[..., ::2].sum(), found.sum(), atol=1e-10)
+    assert torch.equal(by_pair[..., ::2], by_pair[..., 1::2])
+
+
+def test_one_union_is_the_shapley_value():
+    x = torch.ones(1, 6, dtype=torch.float64)
+    found = Hierarchy(forward, hierarchy=[list(range(6))]).attribute(x, target=0)
+    wanted = RandomOrder(forward).attribute(x, target=0)  # 64 evaluations: all coalitions
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
+
+
+def test_a_large_image_takes_seconds():
+    weights = torch.zeros(3, 224, 224)
+    weights[:, 60:67, 100:107] = 1 / 147
+
+    def square(x):
+        return (x * weights[:, : x.shape[2], : x.shape[3]]).sum(dim=(1, 2, 3)) ** 2
+
+    x = torch.ones(1, 3, 224, 224)
+    method = Hierarchy(square, seed=0)
+    started = time.perf_counter()
+    assert method.attribute(x[..., :64, :64]).shape == (1, 3, 64, 64)  # with the default budget
+    assert 500 < method.last_estimate.evaluations[0] <= 1008
+    found, errors = method.attribute(x, n_samples=500, return_standard_error=True)
+    assert time.perf_counter() - started < 30  # about three
+    assert method.last_estimate.evaluations[0] <= 500
+    assert found.sum().item() == pytest.approx(1, abs=1e-4)
+    square_of_28 = found[0, :, 56:84, 84:112].sum().item()
+    assert square_of_28 == pytest.approx(1, abs=1e-3)  # it looked there
+    assert (errors >= 0).all() and errors[0, :, 60:67, 100:107].mean() > errors.mean()
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "error", "message"),
+    [
+        ([torch.zeros(3, 3).long()], InvalidArgumentError, "does not broadcast"),
+        ([torch.zeros(4, 4)], InvalidArgumentTypeError, "must hold whole numbers"),
+        (
+            [torch.arange(16).reshape(4, 4) // 8, torch.arange(16).reshape(4, 4) % 4],
+            InvalidArgumentError,
+            "segment 0 of level 1 lies in several segments of level 0",
+        ),
+        ([[0, 1], [1, 2]], InvalidArgumentError, "player 1 in two places"),
+        (PlayerTree.from_nested([0, 1], 2), InvalidArgumentError, "has 2 players, but there are"),
+    ],
+)
+def test_bad_hierarchies(hierarchy, error, message):
+    with pytest.raises(error, match=message):
+        Hierarchy(forward, hierarchy=hierarchy).attribute(torch.ones(1, 1, 4, 4), target=0)
+
+
+def test_masks_must_hold_whole_features():
+    pairs = torch.tensor([[[0, 0], [1, 1]]])
+    with pytest.raises(InvalidArgumentError, match="divides feature 0"):
+        Hierarchy(forward, hierarchy=[torch.tensor([[0, 1], [0, 1]])]).attribute(
+            torch.ones(1, 1, 2, 2), target=0, feature_mask=pairs
+        )
