@@ -46,6 +46,7 @@ from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
+from ..maskers import ConditionalMasker
 from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
@@ -239,7 +240,9 @@ class CoalitionExplainer(ModelExplainer):
                     "for one of trace and interactions in a call."
                 )
         row = None
-        if len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
+        if len(args) == 1 and isinstance(self.masker, ConditionalMasker):
+            row = table_of_row(args[0], self.masker.background.dtypes)
+        elif len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
             row = table_of_row(args[0], self._background_dtypes)  # of one row, as of many
         args = args if row is None else (row,)
         explained = self.explained_rows(args)

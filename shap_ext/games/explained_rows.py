@@ -19,6 +19,7 @@ from ..inputs.datasets import Dataset, checked_dataset, packed
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
 from ..inputs.pipelines import check_pipeline
+from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game
@@ -74,7 +75,8 @@ class ExplainedRowsMaker:
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
         background = Background.from_masker(self.masker, self.background_dtypes)
-        is_table = background is not None or self.masker is None
+        is_drawn = isinstance(self.masker, ConditionalMasker)
+        is_table = background is not None or self.masker is None or is_drawn
         datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
         lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
@@ -129,8 +131,8 @@ class ExplainedRowsMaker:
         are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
         if are_painted or are_ragged or self._are_named_by_masker(rows):
             return self._rows_apart(explained, rows, shapes)
-        known = getattr(self.masker, "background", None)  # of maskers that draw
-        background = known if isinstance(known, Background) else None
+        is_drawn = isinstance(self.masker, ConditionalMasker)
+        background = self.masker.background if is_drawn else None
         names = self._column_names(explained, [of_input[0] for of_input in shapes], background)
         groups = make_groups(self.groups, names)
         players_of_rows = [groups.players] * len(rows)

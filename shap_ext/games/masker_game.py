@@ -107,7 +107,7 @@ class MaskerGame(GameOfModel):
 
     def repeated(self, n_repeats: int) -> MaskerGame:
         """Return the game whose row r · n + i is repetition i of row r."""
-        rows = [row.repeated(i) for row in self.rows for i in range(n_repeats)]  # type: ignore[attr-defined] # drawn
+        rows = [row.repeated(i) for row in self.rows for i in range(n_repeats)]
         players = [players for players in self.players_of_rows for _ in range(n_repeats)]
         return replace(self, rows=rows, players_of_rows=players)
 

@@ -111,6 +111,10 @@ class MaskedRow:
     draws_values: ClassVar[bool] = False
     """Whether masked rows are random: those of `repeated(i)` are another repetition."""
 
+    def repeated(self, repeat: int) -> MaskedRow:
+        """Return the row with the draws of another repetition; itself, if it has no draws."""
+        return self
+
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shape of the mask of each input."""

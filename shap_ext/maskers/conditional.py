@@ -95,8 +95,8 @@ class Gaussian(ConditionalMasker):
         than columns.
     draws : int
         Rows of the model for each coalition. They are scrambled Sobol points with a random shift
-        for each coalition, whose errors are .2 to .5 of those of 16 independent draws, .06 to .4 of
-        those of 64. Powers of 2 are best.
+        for each coalition, whose errors are .3 to .5 of those of 16 independent draws, and .14 to
+        .35 of those of 64. Powers of 2 are best.
     seed : int, optional
         Seed of the shifts. None draws one.
 

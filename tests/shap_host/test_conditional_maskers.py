@@ -137,6 +137,16 @@ def test_frames_reach_the_model_with_their_columns():
     np.testing.assert_allclose(found.values, plain.values, rtol=1e-12)
 
 
+def test_one_row_instead_of_a_table():
+    data, numbers = categories(200), Gaussian(DATA, draws=8)
+    masker = Categorical(data, draws=8)
+    of_table, _ = explained(masker, model=wetness, rows=data[:1])
+    of_row, _ = explained(masker, model=wetness, rows=data.iloc[0])
+    np.testing.assert_array_equal(of_row.values, of_table.values[0])
+    of_array, _ = explained(numbers, rows=DATA[0])
+    np.testing.assert_array_equal(of_array.values, explained(numbers, rows=DATA[:1])[0].values[0])
+
+
 def test_groups_of_columns_are_drawn_together():
     groups = {"first": [0, 1, 2], "second": [3, 4], "third": [5]}
     explainer = shap.Explainer(
