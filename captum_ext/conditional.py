@@ -102,7 +102,7 @@ class Gaussian(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         Examples from which mean and covariance are computed: more examples than features.
     draws : int
         Rows of the forward function for each coalition: Sobol points with a random shift for each
@@ -145,7 +145,7 @@ class Causal(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         More examples than features.
     order : list of indices, or of lists of indices
         Causes before effects; features of flattened examples, each once.
@@ -176,7 +176,7 @@ class Copula(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         More examples than features.
     draws : int
         Rows of the forward function for each coalition.
@@ -195,7 +195,7 @@ class Empirical(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         More examples than features.
     draws : int
         Rows of the forward function for each coalition.
@@ -225,7 +225,7 @@ class Categorical(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         Examples whose numbers stand for categories.
     draws : int
         Rows of the forward function for each coalition.
@@ -247,7 +247,7 @@ class Forest(ConditionalBaselines):
 
     Parameters
     ----------
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         At least 10 examples.
     draws : int
         Rows of the forward function for each coalition.
@@ -268,7 +268,7 @@ class Sampled(ConditionalBaselines):
         `function(mask, row, n, rng)` returns `n` rows, (n, D), whose absent values, where `mask` is
         False, are drawn given the present values of `row`. Examples are flattened, as arrays. All
         random numbers must come from `rng`, a NumPy Generator.
-    data : Tensor, (N, *shape of an example)
+    data : Tensor, (N, …)
         Any examples, for their shape.
     draws : int
         Rows of the forward function for each coalition.
