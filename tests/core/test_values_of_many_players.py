@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp.sparse_main_effects import (
@@ -120,16 +120,15 @@ def test_the_posterior_is_that_of_the_prior_written_out(factors, strengths):
     means = covariances @ np.linalg.solve(kernel, values)
     scale = values @ np.linalg.solve(kernel, values) / len(chosen)
     explained = np.einsum("in,ni->i", covariances, np.linalg.solve(kernel, covariances.T))
-    products = Products.from_signs(signs[chosen], strengths)
+    products = Products.from_coalitions(signs[chosen] > 0, strengths)
     regression = _Regression.from_values(products, prior, factors, values[:, None])
-    vector, squares = regression.vectors[:, 0], float(regression.squares[0])
-    effects = MainEffects.given(regression.gram, vector, squares, len(chosen), weights)
+    effects = MainEffects.given(*regression.of_all.of_game(0), weights)
     ((_, *found),) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
     np.testing.assert_allclose(found[0], means, atol=1e-8)
     np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
     log_determinant = (
         regression.half_log_determinant
-        + np.linalg.slogdet(np.eye(n_players) + regression.gram * weights)[1] / 2
+        + np.linalg.slogdet(np.eye(n_players) + regression.of_all.gram * weights)[1] / 2
     )
     np.testing.assert_allclose(log_determinant, np.linalg.slogdet(kernel)[1] / 2, atol=1e-8)
     assert effects.scale == pytest.approx(scale)
@@ -146,7 +145,7 @@ def test_strengths_follow_the_effects_within_bounds():
     """One player has at most an eighth of all strengths, the others share what is left."""
     effects = np.full(80, 1e-4)
     effects[:3] = 50.0, 1.0, 1.0
-    strengths = Products.from_signs(np.ones((2, 80))).with_strengths(effects).strengths
+    strengths = Products.from_coalitions(ends(80)).with_strengths(effects).strengths
     np.testing.assert_allclose(strengths.mean(), 1)
     assert strengths[0] == strengths.max() < 0.2 * 80
     assert strengths[1] == strengths[2] > strengths[3] > 0.02
@@ -231,9 +230,11 @@ def test_the_posterior_of_a_mixture_is_that_by_enumeration():
     precisions, shifts = np.full(n_players, 1.0), np.zeros(n_players)
     for _ in range(50):
         covariances = np.linalg.inv(gram + np.diag(precisions)).astype(np.float64)
-        found = MainEffects(
-            covariances @ (vector + shifts), covariances, scale, 0.0, 1 / precisions
+        means, factor = (
+            covariances @ (vector + shifts),
+            linalg.cholesky(gram + np.diag(precisions), lower=True),
         )
+        found = MainEffects(means, factor, scale, 0.0, 1 / precisions)
         beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
         precisions, shifts = beside.normal_functions(variances)
     # Expectation propagation is not exact: it differs by less than a tenth of a standard deviation.

@@ -15,6 +15,7 @@ evidence that comes with it decides between the mixture and equal variances, whe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -42,8 +43,10 @@ class MainEffects:
 
     Attributes
     ----------
-    means, covariances : arrays, (M,) and (M, M)
-        Posterior means, and covariances for a scale of 1.
+    means : array, (M,)
+        Posterior means.
+    factor : array, (M, M)
+        The lower Cholesky factor of the inverse of the posterior covariances, for a scale of 1.
     scale : float
         The factor of all variances.
     log_evidence : float
@@ -53,7 +56,7 @@ class MainEffects:
     """
 
     means: FloatArray
-    covariances: FloatArray
+    factor: FloatArray
     scale: float
     log_evidence: float
     weights: FloatArray
@@ -66,29 +69,44 @@ class MainEffects:
 
         The scale of all variances is the mean square of the whitened values.
         """
-        covariances, half_log_determinant = _inverse(gram, 1 / weights)
-        means = covariances @ vector
+        factor = _factor(gram, 1 / weights)
+        means = _solved(factor, vector)
         scale = max(squares - float(vector @ means), 1e-12 * squares, 1e-300) / n
-        half_log_determinant += float(np.log(weights).sum()) / 2
+        half_log_determinant = _half_log_determinant(factor) + float(np.log(weights).sum()) / 2
         evidence = -n / 2 * np.log(scale) - half_log_determinant
-        return cls(means, covariances, scale, evidence, weights)
+        return cls(means, factor, scale, evidence, weights)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Return the posterior variances, for a scale of 1, (M,)."""
+        inverse, _ = scipy.linalg.lapack.dtrtri(self.factor, lower=1)
+        variances: FloatArray = np.einsum("ij,ij->j", inverse, inverse)
+        return variances
 
     @property
     def second_moments(self) -> FloatArray:
         """Return the expected squares of the effects, for a scale of 1, (M,)."""
-        moments: FloatArray = self.means**2 / self.scale + np.diagonal(self.covariances)
+        moments: FloatArray = self.means**2 / self.scale + self.variances
         return moments
 
 
-def _inverse(gram: FloatArray, precisions: FloatArray) -> tuple[FloatArray, float]:
-    """Return the inverse of G plus a diagonal, and half the logarithm of its determinant."""
-    matrix = gram.copy()
+def _factor(gram: FloatArray, precisions: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor of G plus a diagonal."""
+    matrix = gram.T.copy(order="F")
     matrix[np.diag_indices(len(matrix))] += precisions
-    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    half_log_determinant = float(np.log(np.diagonal(factor)).sum())
-    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T, half_log_determinant
+    factor: FloatArray = scipy.linalg.cholesky(
+        matrix, lower=True, overwrite_a=True, check_finite=False
+    )
+    return factor
+
+
+def _solved(factor: FloatArray, vector: FloatArray) -> FloatArray:
+    solved: FloatArray = scipy.linalg.cho_solve((factor, True), vector, check_finite=False)
+    return solved
+
+
+def _half_log_determinant(factor: FloatArray) -> float:
+    return float(np.log(np.diagonal(factor)).sum())
 
 
 def main_effects(
@@ -128,14 +146,15 @@ def _mixture(
         proportions = beside.shares.sum(axis=0) + _LEAST_COUNT
         proportions[0] += _WITHOUT_EFFECT * n_players
         proportions /= proportions.sum()
-        covariances, half_log_determinant = _inverse(gram, precisions)
-        means = covariances @ (vector + shifts)
+        factor = _factor(gram, precisions)
+        means = _solved(factor, vector + shifts)
         residual = squares - 2 * float(vector @ means) + float(means @ (gram @ means))
-        n_used = n_players - float(precisions @ np.diagonal(covariances))
+        of_scale_1 = MainEffects(means, factor, 1.0, 0.0, 1 / precisions)
+        n_used = n_players - float(precisions @ of_scale_1.variances)
         scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
-        found = MainEffects(means, covariances, scale, 0.0, 1 / precisions)
+        found = replace(of_scale_1, scale=scale)
     beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
-    evidence = beside.log_evidence(precisions, shifts) - half_log_determinant
+    evidence = beside.log_evidence(precisions, shifts) - _half_log_determinant(factor)
     evidence += (float(means @ (vector + shifts)) - squares) / scale / 2
     return replace(found, log_evidence=evidence - n / 2 * (np.log(scale) - 1))
 
@@ -172,7 +191,7 @@ class _BesideOthers:
         components: FloatArray,
     ) -> _BesideOthers:
         """Take each player's own function, exp((h c − λ c² / 2) / s), out of the posterior."""
-        own = np.diagonal(found.covariances)
+        own = found.variances
         variances = 1 / np.maximum(1 / own - precisions, 1e-9 / own)
         means = variances * (found.means / own - shifts)
         totals = variances[:, None] + components

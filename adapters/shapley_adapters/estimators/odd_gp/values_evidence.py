@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
 from .marginal_likelihood import TINY, column_by_column, whitened_by
@@ -27,19 +28,17 @@ def games_by_prior(
 
     The variances are chosen first, then the tilt, then the curvature.
     """
-    evidence = _Evidence.from_values(products, targets, errors, _FACTORS_FROM)
-    weights = np.full(products.signs.shape[1], 1 / products.signs.shape[1])
+    weights = np.full(products.members.shape[1], 1 / products.members.shape[1])
+    evidence = _Evidence.from_values(products, targets, errors, weights, _FACTORS_FROM)
     found = {}
     all_variances = [(prior, SizeFactors()) for prior in Variances.candidates()]
     games = np.arange(targets.shape[1])
-    of_first = evidence.best_of(all_variances, games, weights, _CHOSEN_FROM)
+    of_first = evidence.best_of(all_variances, games, _CHOSEN_FROM)
     for prior, flat, of_prior in of_first:
         tilted = [(prior, SizeFactors(tilt)) for tilt in _TILTS]
-        for _, tilt, of_tilt in evidence.best_of([(prior, flat), *tilted], of_prior, weights):
+        for _, tilt, of_tilt in evidence.best_of([(prior, flat), *tilted], of_prior):
             curved = [(prior, SizeFactors(tilt.tilt, curvature)) for curvature in _CURVATURES]
-            for _, factors, of_factors in evidence.best_of(
-                [(prior, tilt), *curved], of_tilt, weights
-            ):
+            for _, factors, of_factors in evidence.best_of([(prior, tilt), *curved], of_tilt):
                 found[prior, factors] = of_factors
     return found
 
@@ -55,34 +54,44 @@ def variances_given_effects(
 
     Single players have the variances `weights`, (M,).
     """
-    evidence = _Evidence.from_values(products, targets, errors, _CHOSEN_FROM)
+    evidence = _Evidence.from_values(products, targets, errors, weights, _CHOSEN_FROM)
     candidates = [(prior, factors) for prior in Variances.candidates()]
-    ((prior, _, _),) = evidence.best_of(candidates, np.arange(1), weights)
+    ((prior, _, _),) = evidence.best_of(candidates, np.arange(1))
     return prior
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The first values of some games, (n, B), and the kernels of interactions, (3, n, n)."""
+    """The first values of some games, (n, B), and the kernels of the parts of their prior.
+
+    Those of interactions of 2, 3 and more players, (3, n, n), and of single players, (n, n), where
+    their effects do not change with the size of the coalition.
+    """
 
     products: Products
     targets: FloatArray
     errors: ErrorCovariances | None
     shares: FloatArray
+    of_singles: FloatArray
 
     @classmethod
     def from_values(
-        cls, products: Products, targets: FloatArray, errors: ErrorCovariances | None, most: int
+        cls,
+        products: Products,
+        targets: FloatArray,
+        errors: ErrorCovariances | None,
+        weights: FloatArray,
+        most: int,
     ) -> _Evidence:
-        """Return that of at most so many values."""
+        """Return that of at most so many values, where single players have variances (M,)."""
         part = products.subset_values(slice(0, most))
-        return cls(part, targets[:most], errors, part.shares())
+        weighted: FloatArray = part.signs * np.sqrt(weights)
+        return cls(part, targets[:most], errors, part.shares(), weighted @ weighted.T)
 
     def best_of(
         self,
         candidates: list[tuple[Variances, SizeFactors]],
         games: IntArray,
-        weights: FloatArray,
         most: int = _FACTORS_FROM,
     ) -> Iterator[tuple[Variances, SizeFactors, IntArray]]:
         """Yield the candidates that explain at most so many values of some games best."""
@@ -90,14 +99,19 @@ class _Evidence:
         n, scores, of_others, before = len(values), [], np.empty(0), None
         first = slice(0, n)
         part, shares = self.products.subset_values(first), self.shares[:, first, first]
+        of_singles = self.of_singles[first, first]
         for prior, factors in candidates:
             if prior is not before:
                 of_others, before = part.kernel(prior, shares), prior
                 if self.errors is not None:
                     of_others += self.errors.matrix(first)
-            features = part.features(factors)
-            kernel = of_others + (features * weights) @ features.T
-            factor: FloatArray = np.linalg.cholesky(kernel).astype(np.float64, copy=False)
+            of_sizes = part.size_factors(factors)
+            kernel = np.outer(of_sizes, of_sizes)
+            kernel *= of_singles
+            kernel += of_others
+            factor = scipy.linalg.cholesky(
+                kernel.T, lower=True, overwrite_a=True, check_finite=False
+            )
             whitened = column_by_column(partial(whitened_by, factor), values)
             squares = (np.ascontiguousarray(whitened.T) ** 2).sum(axis=1)
             scores.append(

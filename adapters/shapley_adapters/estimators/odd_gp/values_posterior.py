@@ -51,31 +51,66 @@ _MOST_TOGETHER = 2048
 
 
 @dataclass(frozen=True)
+class _NormalEquations:
+    """Those of a regression of whitened values on the effects of single players.
+
+    Attributes
+    ----------
+    gram : array, (M, M)
+        G = Fᵀ R⁻¹ F.
+    vectors : array, (M, B)
+        Fᵀ R⁻¹ v.
+    squares : array, (B,)
+        vᵀ R⁻¹ v.
+    n : int
+        The number of values.
+    """
+
+    gram: FloatArray
+    vectors: FloatArray
+    squares: FloatArray
+    n: int
+
+    @classmethod
+    def from_whitened(cls, features: FloatArray, values: FloatArray) -> _NormalEquations:
+        """Return those of L⁻¹ F and L⁻¹ v, with R = L Lᵀ."""
+        vectors = _products(features, values)
+        squares = (np.ascontiguousarray(values.T) ** 2).sum(axis=1)
+        return cls(features.T @ features, vectors, squares, len(values))
+
+    def plus(self, other: _NormalEquations) -> _NormalEquations:
+        """Return those of both parts of the values."""
+        return _NormalEquations(*(vars(self)[name] + vars(other)[name] for name in vars(self)))
+
+    def of_game(self, index: int) -> tuple[FloatArray, FloatArray, float, int]:
+        """Return G, b, squares and n of one game."""
+        vector = np.ascontiguousarray(self.vectors[:, index])
+        return self.gram, vector, float(self.squares[index]), self.n
+
+
+@dataclass(frozen=True)
 class _Regression:
     """What the posterior needs of the coalitions and of their values, for one choice of variances.
 
     Attributes
     ----------
-    gram : array, (M, M)
-        G = Zᵀ R⁻¹ Z.
+    of_halves, of_all : _NormalEquations
+        Of the values of about half of the players, and of all values.
     shifts : array, (M, M)
-        The covariances of the attributions with v(z), times R⁻¹ Z.
+        The covariances of the attributions with v(z), times R⁻¹ F.
     explained : array, (M,)
         By how much the values reduce the variances of the attributions, given c.
-    vectors, means : arrays, (M, B)
-        Zᵀ R⁻¹ v, and the means of the attributions if c were 0.
-    squares : array, (B,)
-        vᵀ R⁻¹ v.
+    means : array, (M, B)
+        The means of the attributions if c were 0.
     half_log_determinant : float
         Of R.
     """
 
-    gram: FloatArray
+    of_halves: _NormalEquations
+    of_all: _NormalEquations
     shifts: FloatArray
     explained: FloatArray
-    vectors: FloatArray
     means: FloatArray
-    squares: FloatArray
     half_log_determinant: float
 
     @classmethod
@@ -88,27 +123,36 @@ class _Regression:
         errors: ErrorCovariances | None = None,
     ) -> _Regression:
         """Return it for values, (n, B), which may have errors."""
-        n = len(products.signs)
+        n, n_players = products.members.shape
         n_blocks = -(-n // _MOST_TOGETHER)
         ends = [block * n // n_blocks for block in range(n_blocks + 1)]
+        sums = 2 * products.members.sum(axis=1) - n_players
+        is_half = np.abs(sums) <= _FAR_FROM_HALF * np.sqrt(n_players)
+        is_half[:2] = True  # the values of none and of all are known
 
         def block_regression(start: int, stop: int) -> _Regression:
-            rows = slice(start, stop)
-            part = products.subset_values(rows)
+            order = np.argsort(~is_half[start:stop], kind="stable")
+            n_halves = int(is_half[start:stop].sum())
+            part = products.subset_values(start + order)
             kernel = part.kernel(prior)
             if errors is not None:
-                kernel += errors.matrix(rows)
-            factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
-            features = whitened_by(factor, part.features(factors))
-            covariances = whitened_by(factor, part.covariances(prior))
-            whitened = column_by_column(partial(whitened_by, factor), targets[rows])
+                kernel += errors.matrix(slice(start, stop))[np.ix_(order, order)]
+            factor = scipy.linalg.cholesky(
+                kernel.T, lower=True, overwrite_a=True, check_finite=False
+            )
+            features = whitened_by(factor, part.features(factors), overwrite=True)
+            covariances = whitened_by(factor, part.covariances(prior), overwrite=True)
+            values = column_by_column(partial(whitened_by, factor), targets[start + order])
+            of_halves, of_others = (
+                _NormalEquations.from_whitened(features[rows], values[rows])
+                for rows in (slice(0, n_halves), slice(n_halves, None))
+            )
             return cls(
-                features.T @ features,
+                of_halves,
+                of_halves.plus(of_others),
                 covariances.T @ features,
-                (covariances**2).sum(axis=0),
-                _products(features, whitened),
-                _products(covariances, whitened),
-                (np.ascontiguousarray(whitened.T) ** 2).sum(axis=1),
+                np.einsum("ni,ni->i", covariances, covariances),
+                _products(covariances, values),
                 float(np.log(np.diagonal(factor)).sum()),
             )
 
@@ -116,7 +160,9 @@ class _Regression:
 
     def plus(self, other: _Regression) -> _Regression:
         """Return that of two independent blocks of values."""
-        return _Regression(*(vars(self)[name] + vars(other)[name] for name in vars(self)))
+        equations = self.of_halves.plus(other.of_halves), self.of_all.plus(other.of_all)
+        others = (vars(self)[name] + vars(other)[name] for name in list(vars(self))[2:])
+        return _Regression(*equations, *others)
 
 
 def _products(factors: FloatArray, columns: FloatArray) -> FloatArray:
@@ -176,7 +222,7 @@ def _posterior_of_games(
     is_sparse: bool,
 ) -> ValuesPosterior:
     """Return the posterior of games, or of one game whose values have errors."""
-    products = Products.from_signs(np.where(members, 1.0, -1.0))
+    products = Products.from_coalitions(members)
     n_players, n_games = members.shape[1], targets.shape[1]
     by_game = np.ascontiguousarray(targets.T)
     centred = by_game - by_game.mean(axis=1, keepdims=True)
@@ -198,7 +244,7 @@ def _posterior_of_games(
                 model = max(models, key=lambda fitted: fitted.log_evidence)
             means[:, game], variances[:, game] = _averaged(models)
             scales[game] = max(model.likely.scale, TINY)
-            variances[:, game] *= model.growth_by_size(by_scale[game], errors)
+            variances[:, game] *= model.growth_by_size()
     total = by_game[:, 1] - by_game[:, 0]
     means, variances = means * scale.T, variances * scale.T**2
     # The residual of efficiency is rounding, unless values are in blocks.
@@ -268,9 +314,7 @@ class _Model:
         is_sparse: bool,
     ) -> _Model:
         """Return the model with the main effects of a game."""
-        vector = np.ascontiguousarray(regression.vectors[:, index])
-        squares = float(regression.squares[index])
-        found = main_effects(regression.gram, vector, squares, len(products.signs), is_sparse)
+        found = main_effects(*regression.of_all.of_game(index), is_sparse)
         return cls(products, prior, factors, regression, index, found)
 
     @property
@@ -310,29 +354,23 @@ class _Model:
         slopes = (own - other) * np.eye(len(remaining)) + other - regression.shifts
         for found in self.effects:
             means = slopes @ found.means + regression.means[:, self.index]
-            of_effects = np.einsum("ij,ij->i", slopes @ found.covariances, slopes)
-            variances = found.scale * (of_effects + remaining)
-            yield found.log_evidence - regression.half_log_determinant, means, variances
+            of_effects = whitened_by(found.factor, slopes.T)
+            variances = np.einsum("ij,ij->j", of_effects, of_effects) + remaining
+            log_evidence = found.log_evidence - regression.half_log_determinant
+            yield log_evidence, means, found.scale * variances
 
-    def growth_by_size(self, values: FloatArray, errors: ErrorCovariances | None) -> float:
+    def growth_by_size(self) -> float:
         """Return by how much coalitions of other sizes than halves deviate more than is expected.
 
         All sizes count alike in the attributions, and most values are of halves, which the prior is
         chosen by. So the other sizes are predicted from the halves.
         """
-        first = slice(0, _MOST_TOGETHER)
-        part, n_players = self.products.subset_values(first), self.products.signs.shape[1]
-        distances = np.abs(part.signs.sum(axis=1)) / np.sqrt(n_players)
-        distances[:2] = 0.0  # the values of none and of all are known
-        order = np.argsort(distances > _FAR_FROM_HALF, kind="stable")
-        n_others = int((distances > _FAR_FROM_HALF).sum())
-        features = part.features(self.factors)
-        kernel = part.kernel(self.prior) + (features * self.likely.weights) @ features.T
-        if errors is not None:
-            kernel += errors.matrix(slice(0, len(kernel)))
-        kernel = kernel[np.ix_(order, order)]
-        factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
-        squares = whitened_by(factor, values[first][order, None])[:, 0] ** 2
-        others, mean = squares[len(squares) - n_others :], max(float(squares.mean()), TINY)
-        ratio = (others.sum() / mean + _SHRUNK) / (n_others + _SHRUNK)
-        return _OF_CHOICES * float(max(1.0, ratio))
+        weights, regression = self.likely.weights, self.regression
+        all_energy, halves_energy = (
+            MainEffects.given(*equations.of_game(self.index), weights).scale * equations.n
+            for equations in (regression.of_all, regression.of_halves)
+        )
+        n_others = regression.of_all.n - regression.of_halves.n
+        mean = max(all_energy / regression.of_all.n, TINY)
+        ratio = ((all_energy - halves_energy) / mean + _SHRUNK) / (n_others + _SHRUNK)
+        return _OF_CHOICES * max(1.0, ratio)
