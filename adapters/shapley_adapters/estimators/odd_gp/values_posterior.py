@@ -24,7 +24,7 @@ import scipy.linalg
 from ...array_types import CoalitionArray, FloatArray
 from ..protocol import Operations
 from .marginal_likelihood import TINY, column_by_column, whitened_by
-from .sparse_main_effects import STEPS, MainEffects, main_effects
+from .sparse_main_effects import STEPS, STEPS_AGAIN, MainEffects, main_effects
 from .values_evidence import games_by_prior, variances_given_effects
 from .values_prior import ErrorCovariances, Products, SizeFactors, Variances
 
@@ -277,7 +277,7 @@ def operations_of_values(n_players: int, n_values: int) -> Operations:
     """
     n_block = min(n_values, _MOST_TOGETHER)
     once = n_values * (n_block**2 / 3 + 2 * n_block * n_players + 2 * n_players**2)
-    return Operations(once, once + 2.0 * STEPS * n_players**3)
+    return Operations(once, once + (STEPS + STEPS_AGAIN) * 2 / 3 * n_players**3)
 
 
 @dataclass(frozen=True)
@@ -312,9 +312,10 @@ class _Model:
         regression: _Regression,
         index: int,
         is_sparse: bool,
+        start: MainEffects | None = None,
     ) -> _Model:
-        """Return the model with the main effects of a game."""
-        found = main_effects(*regression.of_all.of_game(index), is_sparse)
+        """Return the model with the main effects of a game, found from a start if there is one."""
+        found = main_effects(*regression.of_all.of_game(index), is_sparse, start)
         return cls(products, prior, factors, regression, index, found)
 
     @property
@@ -341,7 +342,7 @@ class _Model:
         own = self.products.with_strengths(weights)
         prior = variances_given_effects(own, values, errors, self.factors, weights)
         regression = _Regression.from_values(own, prior, self.factors, values, errors)
-        return self.fitted(own, prior, self.factors, regression, 0, is_sparse=True)
+        return self.fitted(own, prior, self.factors, regression, 0, True, self.likely)
 
     def attributions(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
         """Yield the evidence, and means and variances of the attributions, (M,), by each choice.
