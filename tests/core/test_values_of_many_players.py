@@ -275,22 +275,60 @@ def test_efficiency_is_exact(weights, per_player):
     assert found.evaluations[0] <= int(per_player * 40)
 
 
-def test_estimates_do_not_depend_on_other_rows_outputs_or_batches():
+def test_estimates_do_not_depend_on_other_rows_or_batches():
     n_players, budget = 60, 100
     first, second = (small_games(n_players, seed)[0] for seed in range(2))
 
-    def rounded(coalitions):  # sums over batches have other last bits
-        return np.round(first(coalitions), 8)
-
-    def both(coalitions):
+    def both(coalitions):  # sums over batches have other last bits
         return np.round(np.stack([first(coalitions), second(coalitions)], axis=1), 8)
 
     together = estimate(both, n_players, budget, seed=3, n_rows=3)
-    game = FunctionGame(rounded, n_players, evaluations_per_batch=7)
+    game = FunctionGame(both, n_players, evaluations_per_batch=7)
     alone = core.estimate(game, core.OddGP(), core.Settings(seed=3, budget=budget))
-    np.testing.assert_array_equal(together.values[:1, :, :1], alone.values)
+    np.testing.assert_array_equal(together.values[:1], alone.values)
     np.testing.assert_array_equal(together.values[2], together.values[0])
-    np.testing.assert_array_equal(together.standard_errors[:1, :, :1], alone.standard_errors)
+    np.testing.assert_array_equal(together.standard_errors[:1], alone.standard_errors)
+
+
+def outputs_of_few_players(seeds, n_players=60):
+    """Return coalitions and values, (n, K), of games in which 8 players play, and their values."""
+    coalitions = np.concatenate(
+        [ends(n_players), spread_values(n_players, 178, np.random.default_rng(0))]
+    )
+    games, attributions = [], []
+    for seed in seeds:
+        few, exact = small_games(8, seed)
+        players = np.random.default_rng(seed).permutation(n_players)[:8]
+        games.append(few(coalitions[:, players]))
+        attributions.append(np.bincount(players, exact, n_players))
+    return coalitions, np.array(games).T, np.array(attributions).T
+
+
+def test_outputs_alike_share_their_factors(monkeypatch):
+    coalitions, values, _ = outputs_of_few_players([1])
+    n_solved, from_values = [], _Regression.from_values
+
+    def counted(*arguments):
+        n_solved.append(1)
+        return from_values(*arguments)
+
+    monkeypatch.setattr(_Regression, "from_values", counted)
+    factors = np.array([1.0, -2.0, 0.01, 7.0])
+    alone = posterior_of_values(coalitions, values)
+    together = posterior_of_values(coalitions, values * factors, n_outputs=4)
+    assert len(n_solved) == 2 * 2  # for equal strengths, and for those by the effects
+    np.testing.assert_allclose(together.means, alone.means * factors, atol=1e-9)
+    np.testing.assert_allclose(together.variances, alone.variances * factors**2, rtol=1e-9)
+
+
+def test_outputs_of_other_players_have_strengths_of_their_own():
+    coalitions, values, exact = outputs_of_few_players(range(6))
+    errors = [
+        np.abs(posterior_of_values(coalitions, values, n_outputs=n).means - exact).sum(axis=0)
+        for n in (1, 6)
+    ]
+    ratios = errors[1] / errors[0]
+    assert ratios.mean() < 1.05, ratios
 
 
 def test_values_in_blocks_are_almost_as_good(monkeypatch):

@@ -20,16 +20,21 @@ _CHOSEN_FROM, _FACTORS_FROM = 256, 1024
 """The variances are chosen by the first values, at most so many, and the factors of the sizes, of
 which there are fewer, by more."""
 
+_MUCH_BETTER = 5.0
+"""An output has a prior of its own if that raises its log evidence by more than this."""
+
 
 def games_by_prior(
-    products: Products, targets: FloatArray, errors: ErrorCovariances | None
+    products: Products, targets: FloatArray, errors: ErrorCovariances | None, n_outputs: int
 ) -> dict[tuple[Variances, SizeFactors], IntArray]:
     """Return the games, by the prior that explains their first values best.
 
+    The outputs of a row, whose values are next to each other, share a prior unless another one is
+    much better.
     The variances are chosen first, then the tilt, then the curvature.
     """
     weights = np.full(products.members.shape[1], 1 / products.members.shape[1])
-    evidence = _Evidence.from_values(products, targets, errors, weights, _FACTORS_FROM)
+    evidence = _Evidence.from_values(products, targets, errors, weights, _FACTORS_FROM, n_outputs)
     found = {}
     all_variances = [(prior, SizeFactors()) for prior in Variances.candidates()]
     games = np.arange(targets.shape[1])
@@ -49,15 +54,16 @@ def variances_given_effects(
     errors: ErrorCovariances | None,
     factors: SizeFactors,
     weights: FloatArray,
-) -> Variances:
-    """Return the variances that explain the first values of a game, (n, 1), best.
+) -> Iterator[tuple[Variances, IntArray]]:
+    """Yield the variances that explain the first values of outputs of a row, (n, K), best.
 
-    Single players have the variances `weights`, (M,).
+    And the outputs that have them. Single players have the variances `weights`, (M,).
     """
-    evidence = _Evidence.from_values(products, targets, errors, weights, _CHOSEN_FROM)
+    n_outputs = targets.shape[1]
+    evidence = _Evidence.from_values(products, targets, errors, weights, _CHOSEN_FROM, n_outputs)
     candidates = [(prior, factors) for prior in Variances.candidates()]
-    ((prior, _, _),) = evidence.best_of(candidates, np.arange(1))
-    return prior
+    for prior, _, outputs in evidence.best_of(candidates, np.arange(n_outputs)):
+        yield prior, outputs
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class _Evidence:
     errors: ErrorCovariances | None
     shares: FloatArray
     of_singles: FloatArray
+    n_outputs: int
 
     @classmethod
     def from_values(
@@ -82,11 +89,13 @@ class _Evidence:
         errors: ErrorCovariances | None,
         weights: FloatArray,
         most: int,
+        n_outputs: int,
     ) -> _Evidence:
         """Return that of at most so many values, where single players have variances (M,)."""
         part = products.subset_values(slice(0, most))
         weighted: FloatArray = part.signs * np.sqrt(weights)
-        return cls(part, targets[:most], errors, part.shares(), weighted @ weighted.T)
+        of_singles = weighted @ weighted.T
+        return cls(part, targets[:most], errors, part.shares(), of_singles, n_outputs)
 
     def best_of(
         self,
@@ -117,6 +126,20 @@ class _Evidence:
             scores.append(
                 -n / 2 * np.log(np.maximum(squares, TINY)) - np.log(np.diagonal(factor)).sum()
             )
-        best = np.argmax(scores, axis=0)
+        best = _best_of_rows(np.array(scores), games // self.n_outputs)
         for index in np.unique(best).tolist():
             yield *candidates[index], games[best == index]
+
+
+def _best_of_rows(scores: FloatArray, rows: IntArray) -> IntArray:
+    """Return the best candidate for each game, (B,), given scores, (C, B), and its row.
+
+    It is the best one for all outputs of the row, unless the game has a much better one.
+    """
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    of_rows = np.argmax(np.add.reduceat(scores, starts, axis=1), axis=0)
+    common = of_rows[np.searchsorted(rows[starts], rows)]
+    own = np.argmax(scores, axis=0)
+    gains = np.take_along_axis(scores, np.array([own, common]), axis=0)
+    best: IntArray = np.where(gains[0] - gains[1] > _MUCH_BETTER, own, common)
+    return best
