@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from itertools import pairwise, starmap
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -161,7 +161,10 @@ class _Regression:
                 float(np.log(np.diagonal(factor)).sum()),
             )
 
-        return reduce(cls.plus, starmap(block_regression, pairwise(ends)))
+        found = block_regression(*ends[:2])
+        for start, stop in pairwise(ends[1:]):  # functools.reduce would keep two former blocks
+            found = found.plus(block_regression(start, stop))
+        return found
 
     def plus(self, other: _Regression) -> _Regression:
         """Return that of two independent blocks of values."""
@@ -246,20 +249,19 @@ def _posterior_of_games(
     freedom, scales = np.full(n_games, _FREEDOM * len(members)), np.ones(n_games)
     by_prior = games_by_prior(products, scaled, errors, n_outputs)
     for (prior, factors), games in by_prior.items():
-        regression = _Regression.from_values(products, prior, factors, scaled[:, games], errors)
-        fits = [
-            [_Model.fitted(products, prior, factors, regression, index, is_sparse).fit()]
-            for index in range(len(games))
-        ]
-        for alike in _alike([of_game[0] for of_game in fits], games // n_outputs):
-            weights = np.mean([fits[index][0].moments for index in alike], axis=0)
-            own, values = products.with_strengths(weights), scaled[:, games[alike]]
-            by_variances = variances_given_effects(own, values, errors, factors, weights)
-            for own_prior, at in by_variances:
-                regression = _Regression.from_values(own, own_prior, factors, values[:, at], errors)
-                for place, index in enumerate(alike[at].tolist()):
-                    model = own, own_prior, factors, regression, place, True
-                    fits[index].append(_Model.fitted(*model, fits[index][0].likely).fit())
+        values = scaled[:, games]
+        first = _fits(products, prior, factors, values, errors, is_sparse, [None] * len(games))
+        fits = [[fit] for fit in first]
+        for alike in _alike(first, games // n_outputs):
+            weights = np.mean([first[index].moments for index in alike], axis=0)
+            own = products.with_strengths(weights)
+            of_alike = own, values[:, alike], errors, factors, weights
+            for own_prior, at in variances_given_effects(*of_alike):
+                indices = alike[at].tolist()
+                starts = [first[index].likely for index in indices]
+                again = _fits(own, own_prior, factors, values[:, indices], errors, True, starts)
+                for index, fit in zip(indices, again, strict=True):
+                    fits[index].append(fit)
         for game, of_game in zip(games, fits, strict=True):
             best = max(of_game, key=lambda fit: fit.log_evidence)
             means[:, game], variances[:, game] = _averaged(of_game)
@@ -272,6 +274,23 @@ def _posterior_of_games(
     shares = np.where(sums > 0, variances / np.where(sums > 0, sums, 1.0), 1 / n_players)
     means += shares * (total - np.ascontiguousarray(means.T).sum(axis=1))
     return ValuesPosterior(means, variances, freedom, scales)
+
+
+def _fits(
+    products: Products,
+    prior: Variances,
+    factors: SizeFactors,
+    values: FloatArray,
+    errors: ErrorCovariances | None,
+    is_sparse: bool,
+    starts: Sequence[MainEffects | None],
+) -> list[_Fit]:
+    """Return those of games, (n, B), by one regression, whose matrices are not kept."""
+    regression = _Regression.from_values(products, prior, factors, values, errors)
+    model = products, prior, factors, regression
+    return [
+        _Model.fitted(*model, index, is_sparse, start).fit() for index, start in enumerate(starts)
+    ]
 
 
 def _alike(fits: Sequence[_Fit], rows: IntArray) -> Iterator[IntArray]:
@@ -302,7 +321,7 @@ def _averaged(fits: Sequence[_Fit]) -> tuple[FloatArray, FloatArray]:
 def memory_of_values(n_players: int, n_values: int) -> int:
     """Return the bytes of the matrices of a block of values, and of those of the players."""
     n_block = min(n_values, _MOST_TOGETHER)
-    return 8 * (6 * n_block**2 + 4 * n_block * n_players + 8 * n_players**2)
+    return 8 * (3 * n_block**2 + 4 * n_block * n_players + 6 * n_players**2)
 
 
 def operations_of_values(n_players: int, n_values: int) -> Operations:
