@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp.sparse_main_effects import (
@@ -120,16 +120,15 @@ def test_the_posterior_is_that_of_the_prior_written_out(factors, strengths):
     means = covariances @ np.linalg.solve(kernel, values)
     scale = values @ np.linalg.solve(kernel, values) / len(chosen)
     explained = np.einsum("in,ni->i", covariances, np.linalg.solve(kernel, covariances.T))
-    products = Products.from_signs(signs[chosen], strengths)
+    products = Products.from_coalitions(signs[chosen] > 0, strengths)
     regression = _Regression.from_values(products, prior, factors, values[:, None])
-    vector, squares = regression.vectors[:, 0], float(regression.squares[0])
-    effects = MainEffects.given(regression.gram, vector, squares, len(chosen), weights)
+    effects = MainEffects.given(*regression.of_all.of_game(0), weights)
     ((_, *found),) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
     np.testing.assert_allclose(found[0], means, atol=1e-8)
     np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
     log_determinant = (
         regression.half_log_determinant
-        + np.linalg.slogdet(np.eye(n_players) + regression.gram * weights)[1] / 2
+        + np.linalg.slogdet(np.eye(n_players) + regression.of_all.gram * weights)[1] / 2
     )
     np.testing.assert_allclose(log_determinant, np.linalg.slogdet(kernel)[1] / 2, atol=1e-8)
     assert effects.scale == pytest.approx(scale)
@@ -146,7 +145,7 @@ def test_strengths_follow_the_effects_within_bounds():
     """One player has at most an eighth of all strengths, the others share what is left."""
     effects = np.full(80, 1e-4)
     effects[:3] = 50.0, 1.0, 1.0
-    strengths = Products.from_signs(np.ones((2, 80))).with_strengths(effects).strengths
+    strengths = Products.from_coalitions(ends(80)).with_strengths(effects).strengths
     np.testing.assert_allclose(strengths.mean(), 1)
     assert strengths[0] == strengths.max() < 0.2 * 80
     assert strengths[1] == strengths[2] > strengths[3] > 0.02
@@ -230,22 +229,20 @@ def test_the_posterior_of_a_mixture_is_that_by_enumeration():
     gram, vector = features.T @ features, features.T @ values
     precisions, shifts = np.full(n_players, 1.0), np.zeros(n_players)
     for _ in range(50):
-        covariances = np.linalg.inv(gram + np.diag(precisions)).astype(np.float64)
-        found = MainEffects(
-            covariances @ (vector + shifts), covariances, scale, 0.0, 1 / precisions
-        )
-        beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
+        factor = linalg.cholesky(gram + np.diag(precisions), lower=True)
+        means = linalg.cho_solve((factor, True), vector + shifts)
+        found = MainEffects(means, factor, scale, 0.0, 1 / precisions, shifts, proportions)
+        beside = _BesideOthers.from_effects(found, variances)
         precisions, shifts = beside.normal_functions(variances)
     # Expectation propagation is not exact: it differs by less than a tenth of a standard deviation.
     deviations = np.sqrt(squares - expected**2)
     assert (np.abs(found.means - expected) < 0.1 * deviations).all()
     # The effect that is either large or none has no normal function that does as its mixture.
     np.testing.assert_allclose(found.second_moments * scale, squares, rtol=0.3)
-    determinant = np.linalg.slogdet(covariances)[1] / 2
-    evidence = beside.log_evidence(precisions, shifts) + determinant
-    evidence += (found.means @ (vector + shifts) - values @ values - n * scale * np.log(scale)) / (
-        2 * scale
-    )
+    evidence = beside.log_evidence(found) - np.log(np.diagonal(factor)).sum()
+    evidence += (
+        found.means @ (vector + found.shifts) - values @ values - n * scale * np.log(scale)
+    ) / (2 * scale)
     exact = np.log(np.exp(logs).sum()) + n / 2 * np.log(2 * np.pi)
     assert evidence == pytest.approx(exact, abs=0.2)
 
@@ -278,22 +275,60 @@ def test_efficiency_is_exact(weights, per_player):
     assert found.evaluations[0] <= int(per_player * 40)
 
 
-def test_estimates_do_not_depend_on_other_rows_outputs_or_batches():
+def test_estimates_do_not_depend_on_other_rows_or_batches():
     n_players, budget = 60, 100
     first, second = (small_games(n_players, seed)[0] for seed in range(2))
 
-    def rounded(coalitions):  # sums over batches have other last bits
-        return np.round(first(coalitions), 8)
-
-    def both(coalitions):
+    def both(coalitions):  # sums over batches have other last bits
         return np.round(np.stack([first(coalitions), second(coalitions)], axis=1), 8)
 
     together = estimate(both, n_players, budget, seed=3, n_rows=3)
-    game = FunctionGame(rounded, n_players, evaluations_per_batch=7)
+    game = FunctionGame(both, n_players, evaluations_per_batch=7)
     alone = core.estimate(game, core.OddGP(), core.Settings(seed=3, budget=budget))
-    np.testing.assert_array_equal(together.values[:1, :, :1], alone.values)
+    np.testing.assert_array_equal(together.values[:1], alone.values)
     np.testing.assert_array_equal(together.values[2], together.values[0])
-    np.testing.assert_array_equal(together.standard_errors[:1, :, :1], alone.standard_errors)
+    np.testing.assert_array_equal(together.standard_errors[:1], alone.standard_errors)
+
+
+def outputs_of_few_players(seeds, n_players=60):
+    """Return coalitions and values, (n, K), of games in which 8 players play, and their values."""
+    coalitions = np.concatenate(
+        [ends(n_players), spread_values(n_players, 178, np.random.default_rng(0))]
+    )
+    games, attributions = [], []
+    for seed in seeds:
+        few, exact = small_games(8, seed)
+        players = np.random.default_rng(seed).permutation(n_players)[:8]
+        games.append(few(coalitions[:, players]))
+        attributions.append(np.bincount(players, exact, n_players))
+    return coalitions, np.array(games).T, np.array(attributions).T
+
+
+def test_outputs_alike_share_their_factors(monkeypatch):
+    coalitions, values, _ = outputs_of_few_players([1])
+    n_solved, from_values = [], _Regression.from_values
+
+    def counted(*arguments):
+        n_solved.append(1)
+        return from_values(*arguments)
+
+    monkeypatch.setattr(_Regression, "from_values", counted)
+    factors = np.array([1.0, -2.0, 0.01, 7.0])
+    alone = posterior_of_values(coalitions, values)
+    together = posterior_of_values(coalitions, values * factors, n_outputs=4)
+    assert len(n_solved) == 2 * 2  # for equal strengths, and for those by the effects
+    np.testing.assert_allclose(together.means, alone.means * factors, atol=1e-9)
+    np.testing.assert_allclose(together.variances, alone.variances * factors**2, rtol=1e-9)
+
+
+def test_outputs_of_other_players_have_strengths_of_their_own():
+    coalitions, values, exact = outputs_of_few_players(range(6))
+    errors = [
+        np.abs(posterior_of_values(coalitions, values, n_outputs=n).means - exact).sum(axis=0)
+        for n in (1, 6)
+    ]
+    ratios = errors[1] / errors[0]
+    assert ratios.mean() < 1.05, ratios
 
 
 def test_values_in_blocks_are_almost_as_good(monkeypatch):

@@ -370,7 +370,7 @@ class OddGP(Estimator[OddDesign]):
         if errors is not None:
             of_values = ErrorCovariances.from_value_errors(members, errors, indices)
         is_sparse = self.weights == "learned"
-        found = posterior_of_values(members, targets, of_values, is_sparse)
+        found = posterior_of_values(members, targets, of_values, is_sparse, n_outputs)
         means, variances = (
             np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
             for array in (found.means, found.variances)

@@ -171,10 +171,10 @@ def _factored_stack(covariances: FloatArray, columns: FloatArray) -> tuple[Float
     return factors.transposed.swapaxes(1, 2), whitened.swapaxes(1, 2)
 
 
-def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return L⁻¹ times `columns`, (n, B)."""
+def whitened_by(factor: FloatArray, columns: FloatArray, overwrite: bool = False) -> FloatArray:
+    """Return L⁻¹ times `columns`, (n, B), whose memory may be overwritten."""
     # SciPy's function for this takes twice as long for few columns.
-    whitened, info = scipy.linalg.lapack.dtrtrs(factor, columns, lower=1)
+    whitened, info = scipy.linalg.lapack.dtrtrs(factor, columns, lower=1, overwrite_b=overwrite)
     if info:
         raise np.linalg.LinAlgError("The factor of a covariance is singular.")
     solution: FloatArray = whitened

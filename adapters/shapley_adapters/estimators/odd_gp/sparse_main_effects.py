@@ -15,6 +15,7 @@ evidence that comes with it decides between the mixture and equal variances, whe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -25,9 +26,10 @@ _GRID = np.array([1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3,
 """Variances of the components, over the equal variance. The largest are for one sentence among 50
 that decides alone what a language model writes."""
 
-STEPS, _DAMPING = 12, 0.7
-"""Number of steps from equal variances, and the share of each step that is made. Measured with 50
-and 200 players: after 20 steps, errors are .92 to 1.03 times those after 10."""
+STEPS, STEPS_AGAIN, _DAMPING = 12, 6, 0.7
+"""Number of steps from equal variances, and from a mixture of a similar regression, and the share
+of each step that is made. Measured with 60 to 500 players: after 6 steps from a mixture, errors are
+.95 to 1.01 times those after 12 from equal variances; after 3 steps, .97 to 1.05 times."""
 
 _LEAST_COUNT, _WITHOUT_EFFECT = 1e-3, 0.05
 """Number of players that each component has at least, and the share of players without an effect
@@ -42,21 +44,28 @@ class MainEffects:
 
     Attributes
     ----------
-    means, covariances : arrays, (M,) and (M, M)
-        Posterior means, and covariances for a scale of 1.
+    means : array, (M,)
+        Posterior means.
+    factor : array, (M, M)
+        The lower Cholesky factor of the inverse of the posterior covariances, for a scale of 1.
     scale : float
         The factor of all variances.
     log_evidence : float
         Of the values, up to a constant.
-    weights : array, (M,)
-        Prior variances, for a scale of 1.
+    weights, shifts : arrays, (M,)
+        1 / λ and h of the normal functions: prior variances, for a scale of 1, and what raises a
+        mean.
+    proportions : array, (K,)
+        Those of the components of a mixture.
     """
 
     means: FloatArray
-    covariances: FloatArray
+    factor: FloatArray
     scale: float
     log_evidence: float
     weights: FloatArray
+    shifts: FloatArray
+    proportions: FloatArray
 
     @classmethod
     def given(
@@ -66,33 +75,54 @@ class MainEffects:
 
         The scale of all variances is the mean square of the whitened values.
         """
-        covariances, half_log_determinant = _inverse(gram, 1 / weights)
-        means = covariances @ vector
+        factor = _factor(gram, 1 / weights)
+        means = _solved(factor, vector)
         scale = max(squares - float(vector @ means), 1e-12 * squares, 1e-300) / n
-        half_log_determinant += float(np.log(weights).sum()) / 2
+        half_log_determinant = _half_log_determinant(factor) + float(np.log(weights).sum()) / 2
         evidence = -n / 2 * np.log(scale) - half_log_determinant
-        return cls(means, covariances, scale, evidence, weights)
+        shifts, proportions = np.zeros_like(weights), np.full(len(_GRID), 1 / len(_GRID))
+        return cls(means, factor, scale, evidence, weights, shifts, proportions)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Return the posterior variances, for a scale of 1, (M,)."""
+        inverse, _ = scipy.linalg.lapack.dtrtri(self.factor, lower=1)
+        variances: FloatArray = np.einsum("ij,ij->j", inverse, inverse)
+        return variances
 
     @property
     def second_moments(self) -> FloatArray:
         """Return the expected squares of the effects, for a scale of 1, (M,)."""
-        moments: FloatArray = self.means**2 / self.scale + np.diagonal(self.covariances)
+        moments: FloatArray = self.means**2 / self.scale + self.variances
         return moments
 
 
-def _inverse(gram: FloatArray, precisions: FloatArray) -> tuple[FloatArray, float]:
-    """Return the inverse of G plus a diagonal, and half the logarithm of its determinant."""
-    matrix = gram.copy()
+def _factor(gram: FloatArray, precisions: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor of G plus a diagonal."""
+    matrix = gram.T.copy(order="F")
     matrix[np.diag_indices(len(matrix))] += precisions
-    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    half_log_determinant = float(np.log(np.diagonal(factor)).sum())
-    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T, half_log_determinant
+    factor: FloatArray = scipy.linalg.cholesky(
+        matrix, lower=True, overwrite_a=True, check_finite=False
+    )
+    return factor
+
+
+def _solved(factor: FloatArray, vector: FloatArray) -> FloatArray:
+    solved: FloatArray = scipy.linalg.cho_solve((factor, True), vector, check_finite=False)
+    return solved
+
+
+def _half_log_determinant(factor: FloatArray) -> float:
+    return float(np.log(np.diagonal(factor)).sum())
 
 
 def main_effects(
-    gram: FloatArray, vector: FloatArray, squares: float, n: int, is_sparse: bool
+    gram: FloatArray,
+    vector: FloatArray,
+    squares: float,
+    n: int,
+    is_sparse: bool,
+    start: MainEffects | None = None,
 ) -> list[MainEffects]:
     """Return the posterior of equal variances and, if there is one, that of a mixture.
 
@@ -106,38 +136,53 @@ def main_effects(
         Their number.
     is_sparse : bool
         Whether there is a mixture.
+    start : MainEffects, optional
+        The posterior of a mixture by a similar regression, which takes fewer steps to follow.
     """
     n_players = len(gram)
     equal = MainEffects.given(gram, vector, squares, n, np.full(n_players, 1 / n_players))
-    return [equal, _mixture(gram, vector, squares, n, equal)] if is_sparse else [equal]
+    if not is_sparse:
+        return [equal]
+    if start is None:
+        return [equal, _mixture(gram, vector, squares, n, equal, STEPS)]
+    found = _with_functions(gram, vector, squares, n, start)
+    return [equal, _mixture(gram, vector, squares, n, found, STEPS_AGAIN)]
 
 
 def _mixture(
-    gram: FloatArray, vector: FloatArray, squares: float, n: int, equal: MainEffects
+    gram: FloatArray, vector: FloatArray, squares: float, n: int, found: MainEffects, steps: int
 ) -> MainEffects:
-    """Return the posterior of a mixture, by expectation propagation from equal variances."""
-    n_players, found = len(gram), equal
-    variances = _GRID / n_players
-    proportions = np.full(len(variances), 1 / len(variances))
-    precisions, shifts = np.full(n_players, float(n_players)), np.zeros(n_players)
-    for _ in range(STEPS):
-        beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
+    """Return the posterior of a mixture, by expectation propagation from what was found before."""
+    variances = _GRID / len(gram)
+    for _ in range(steps):
+        beside = _BesideOthers.from_effects(found, variances)
         new, new_shifts = beside.normal_functions(variances)
-        precisions = precisions ** (1 - _DAMPING) * new**_DAMPING
-        shifts = shifts + _DAMPING * (new_shifts - shifts)
         proportions = beside.shares.sum(axis=0) + _LEAST_COUNT
-        proportions[0] += _WITHOUT_EFFECT * n_players
-        proportions /= proportions.sum()
-        covariances, half_log_determinant = _inverse(gram, precisions)
-        means = covariances @ (vector + shifts)
-        residual = squares - 2 * float(vector @ means) + float(means @ (gram @ means))
-        n_used = n_players - float(precisions @ np.diagonal(covariances))
-        scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
-        found = MainEffects(means, covariances, scale, 0.0, 1 / precisions)
-    beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
-    evidence = beside.log_evidence(precisions, shifts) - half_log_determinant
-    evidence += (float(means @ (vector + shifts)) - squares) / scale / 2
-    return replace(found, log_evidence=evidence - n / 2 * (np.log(scale) - 1))
+        proportions[0] += _WITHOUT_EFFECT * len(gram)
+        changed = replace(
+            found,
+            weights=found.weights ** (1 - _DAMPING) * new**-_DAMPING,
+            shifts=found.shifts + _DAMPING * (new_shifts - found.shifts),
+            proportions=proportions / proportions.sum(),
+        )
+        found = _with_functions(gram, vector, squares, n, changed)
+    evidence = _BesideOthers.from_effects(found, variances).log_evidence(found)
+    evidence -= _half_log_determinant(found.factor)
+    evidence += (float(found.means @ (vector + found.shifts)) - squares) / found.scale / 2
+    return replace(found, log_evidence=evidence - n / 2 * (np.log(found.scale) - 1))
+
+
+def _with_functions(
+    gram: FloatArray, vector: FloatArray, squares: float, n: int, found: MainEffects
+) -> MainEffects:
+    """Return the posterior by the normal functions of other effects, and its scale."""
+    factor = _factor(gram, 1 / found.weights)
+    means = _solved(factor, vector + found.shifts)
+    residual = squares - 2 * float(vector @ means) + float(means @ (gram @ means))
+    new = replace(found, means=means, factor=factor)
+    n_used = len(means) - float((new.variances / new.weights).sum())
+    scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
+    return replace(new, scale=scale)
 
 
 @dataclass(frozen=True)
@@ -163,20 +208,13 @@ class _BesideOthers:
     scale: float
 
     @classmethod
-    def from_effects(
-        cls,
-        found: MainEffects,
-        precisions: FloatArray,
-        shifts: FloatArray,
-        proportions: FloatArray,
-        components: FloatArray,
-    ) -> _BesideOthers:
+    def from_effects(cls, found: MainEffects, components: FloatArray) -> _BesideOthers:
         """Take each player's own function, exp((h c − λ c² / 2) / s), out of the posterior."""
-        own = np.diagonal(found.covariances)
-        variances = 1 / np.maximum(1 / own - precisions, 1e-9 / own)
-        means = variances * (found.means / own - shifts)
+        own = found.variances
+        variances = 1 / np.maximum(1 / own - 1 / found.weights, 1e-9 / own)
+        means = variances * (found.means / own - found.shifts)
         totals = variances[:, None] + components
-        logs = np.log(proportions) - np.log(totals) / 2
+        logs = np.log(found.proportions) - np.log(totals) / 2
         logs -= means[:, None] ** 2 / totals / found.scale / 2
         largest = logs.max(axis=1, keepdims=True)
         shares = np.exp(logs - largest)
@@ -198,10 +236,10 @@ class _BesideOthers:
         shifts = means * (precisions + 1 / self.variances) - self.means / self.variances
         return precisions, shifts
 
-    def log_evidence(self, precisions: FloatArray, shifts: FloatArray) -> float:
+    def log_evidence(self, found: MainEffects) -> float:
         """Return the sum of the logarithms of what mixtures explain over what functions do."""
-        without = 1 / self.variances
+        without, precisions = 1 / self.variances, 1 / found.weights
         energies = without * self.means**2
-        energies -= (without * self.means + shifts) ** 2 / (without + precisions)
+        energies -= (without * self.means + found.shifts) ** 2 / (without + precisions)
         logs = self.log_sums + np.log1p(precisions * self.variances) / 2 + energies / self.scale / 2
         return float(logs.sum())

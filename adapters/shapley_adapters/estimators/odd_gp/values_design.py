@@ -100,7 +100,7 @@ def singles_say_much(members: CoalitionArray, values: ValueArray) -> BoolArray:
     n_rows, n, n_outputs = values.shape
     first = n - 2 * N_SINGLES
     targets = np.ascontiguousarray(values.transpose(1, 0, 2)).reshape(n, -1)
-    found = posterior_of_values(members[:first], targets[:first])
+    found = posterior_of_values(members[:first], targets[:first], n_outputs=n_outputs)
     players = members[first : first + N_SINGLES].argmax(axis=1)
     alone, without = targets[first : first + N_SINGLES], targets[first + N_SINGLES :]
     effects = (alone - targets[0] + targets[1] - without) / 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
 from .marginal_likelihood import TINY, column_by_column, whitened_by
@@ -19,27 +20,30 @@ _CHOSEN_FROM, _FACTORS_FROM = 256, 1024
 """The variances are chosen by the first values, at most so many, and the factors of the sizes, of
 which there are fewer, by more."""
 
+_MUCH_BETTER = 5.0
+"""An output has a prior of its own if that raises its log evidence by more than this."""
+
 
 def games_by_prior(
-    products: Products, targets: FloatArray, errors: ErrorCovariances | None
+    products: Products, targets: FloatArray, errors: ErrorCovariances | None, n_outputs: int
 ) -> dict[tuple[Variances, SizeFactors], IntArray]:
     """Return the games, by the prior that explains their first values best.
 
+    The outputs of a row, whose values are next to each other, share a prior unless another one is
+    much better.
     The variances are chosen first, then the tilt, then the curvature.
     """
-    evidence = _Evidence.from_values(products, targets, errors, _FACTORS_FROM)
-    weights = np.full(products.signs.shape[1], 1 / products.signs.shape[1])
+    weights = np.full(products.members.shape[1], 1 / products.members.shape[1])
+    evidence = _Evidence.from_values(products, targets, errors, weights, _FACTORS_FROM, n_outputs)
     found = {}
     all_variances = [(prior, SizeFactors()) for prior in Variances.candidates()]
     games = np.arange(targets.shape[1])
-    of_first = evidence.best_of(all_variances, games, weights, _CHOSEN_FROM)
+    of_first = evidence.best_of(all_variances, games, _CHOSEN_FROM)
     for prior, flat, of_prior in of_first:
         tilted = [(prior, SizeFactors(tilt)) for tilt in _TILTS]
-        for _, tilt, of_tilt in evidence.best_of([(prior, flat), *tilted], of_prior, weights):
+        for _, tilt, of_tilt in evidence.best_of([(prior, flat), *tilted], of_prior):
             curved = [(prior, SizeFactors(tilt.tilt, curvature)) for curvature in _CURVATURES]
-            for _, factors, of_factors in evidence.best_of(
-                [(prior, tilt), *curved], of_tilt, weights
-            ):
+            for _, factors, of_factors in evidence.best_of([(prior, tilt), *curved], of_tilt):
                 found[prior, factors] = of_factors
     return found
 
@@ -50,39 +54,53 @@ def variances_given_effects(
     errors: ErrorCovariances | None,
     factors: SizeFactors,
     weights: FloatArray,
-) -> Variances:
-    """Return the variances that explain the first values of a game, (n, 1), best.
+) -> Iterator[tuple[Variances, IntArray]]:
+    """Yield the variances that explain the first values of outputs of a row, (n, K), best.
 
-    Single players have the variances `weights`, (M,).
+    And the outputs that have them. Single players have the variances `weights`, (M,).
     """
-    evidence = _Evidence.from_values(products, targets, errors, _CHOSEN_FROM)
+    n_outputs = targets.shape[1]
+    evidence = _Evidence.from_values(products, targets, errors, weights, _CHOSEN_FROM, n_outputs)
     candidates = [(prior, factors) for prior in Variances.candidates()]
-    ((prior, _, _),) = evidence.best_of(candidates, np.arange(1), weights)
-    return prior
+    for prior, _, outputs in evidence.best_of(candidates, np.arange(n_outputs)):
+        yield prior, outputs
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The first values of some games, (n, B), and the kernels of interactions, (3, n, n)."""
+    """The first values of some games, (n, B), and the kernels of the parts of their prior.
+
+    Those of interactions of 2, 3 and more players, (3, n, n), and of single players, (n, n), where
+    their effects do not change with the size of the coalition.
+    """
 
     products: Products
     targets: FloatArray
     errors: ErrorCovariances | None
     shares: FloatArray
+    of_singles: FloatArray
+    n_outputs: int
 
     @classmethod
     def from_values(
-        cls, products: Products, targets: FloatArray, errors: ErrorCovariances | None, most: int
+        cls,
+        products: Products,
+        targets: FloatArray,
+        errors: ErrorCovariances | None,
+        weights: FloatArray,
+        most: int,
+        n_outputs: int,
     ) -> _Evidence:
-        """Return that of at most so many values."""
+        """Return that of at most so many values, where single players have variances (M,)."""
         part = products.subset_values(slice(0, most))
-        return cls(part, targets[:most], errors, part.shares())
+        weighted: FloatArray = part.signs * np.sqrt(weights)
+        of_singles = weighted @ weighted.T
+        return cls(part, targets[:most], errors, part.shares(), of_singles, n_outputs)
 
     def best_of(
         self,
         candidates: list[tuple[Variances, SizeFactors]],
         games: IntArray,
-        weights: FloatArray,
         most: int = _FACTORS_FROM,
     ) -> Iterator[tuple[Variances, SizeFactors, IntArray]]:
         """Yield the candidates that explain at most so many values of some games best."""
@@ -90,19 +108,38 @@ class _Evidence:
         n, scores, of_others, before = len(values), [], np.empty(0), None
         first = slice(0, n)
         part, shares = self.products.subset_values(first), self.shares[:, first, first]
+        of_singles = self.of_singles[first, first]
         for prior, factors in candidates:
             if prior is not before:
                 of_others, before = part.kernel(prior, shares), prior
                 if self.errors is not None:
                     of_others += self.errors.matrix(first)
-            features = part.features(factors)
-            kernel = of_others + (features * weights) @ features.T
-            factor: FloatArray = np.linalg.cholesky(kernel).astype(np.float64, copy=False)
+            of_sizes = part.size_factors(factors)
+            kernel = np.outer(of_sizes, of_sizes)
+            kernel *= of_singles
+            kernel += of_others
+            factor = scipy.linalg.cholesky(
+                kernel.T, lower=True, overwrite_a=True, check_finite=False
+            )
             whitened = column_by_column(partial(whitened_by, factor), values)
             squares = (np.ascontiguousarray(whitened.T) ** 2).sum(axis=1)
             scores.append(
                 -n / 2 * np.log(np.maximum(squares, TINY)) - np.log(np.diagonal(factor)).sum()
             )
-        best = np.argmax(scores, axis=0)
+        best = _best_of_rows(np.array(scores), games // self.n_outputs)
         for index in np.unique(best).tolist():
             yield *candidates[index], games[best == index]
+
+
+def _best_of_rows(scores: FloatArray, rows: IntArray) -> IntArray:
+    """Return the best candidate for each game, (B,), given scores, (C, B), and its row.
+
+    It is the best one for all outputs of the row, unless the game has a much better one.
+    """
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    of_rows = np.argmax(np.add.reduceat(scores, starts, axis=1), axis=0)
+    common = of_rows[np.searchsorted(rows[starts], rows)]
+    own = np.argmax(scores, axis=0)
+    gains = np.take_along_axis(scores, np.array([own, common]), axis=0)
+    best: IntArray = np.where(gains[0] - gains[1] > _MUCH_BETTER, own, common)
+    return best

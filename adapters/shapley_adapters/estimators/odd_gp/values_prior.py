@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -43,12 +44,13 @@ _LARGER_SIZES = (4, 5, 6, 7)
 """Numbers of players of larger interactions, which have equal shares."""
 
 _MOST = max(_LARGER_SIZES)
+_ODD = tuple(range(1, _MOST + 1, 2))
 
 _LEAST_STRENGTH, _LARGEST_SHARE = 0.05, 1 / 8
 """The least strength, over the mean, and the largest share that a player has of all strengths: sets
 of seven players need more than that. Errors are equal for least strengths of .02 to .2."""
 
-_BLOCK_NUMBERS = 16_000
+_BLOCK_NUMBERS = 64_000
 """Numbers of a kernel that are computed together, so that they stay in the cache."""
 
 _ROUNDING = 1e-8
@@ -64,6 +66,12 @@ class Variances:
     larger: float
     sizes: float
 
+    @property
+    def by_size(self) -> FloatArray:
+        """Return those of sets of 0, 1, ... players, (8,), without single players."""
+        share = self.larger / len(_LARGER_SIZES)
+        return np.array([0.0, 0.0, self.pairs, self.triples, *[share] * len(_LARGER_SIZES)])
+
     @classmethod
     def candidates(cls) -> Iterator[Variances]:
         """Yield those that the marginal likelihood chooses from."""
@@ -73,29 +81,37 @@ class Variances:
 
 @dataclass(frozen=True)
 class Products:
-    """Sums over sets of products of signs, for coalitions, of which only the signs are kept.
+    """Sums over sets of products of signs, which are ±1, for coalitions.
 
     Attributes
     ----------
-    signs : array, (n, M)
-        1 for members, −1 for other players.
+    members : array of bool, (n, M)
+        The coalitions.
     strengths : array, (M,)
         How much each player takes part in interactions, 1 in the mean.
     """
 
-    signs: FloatArray
+    members: CoalitionArray
     strengths: FloatArray
 
     @classmethod
-    def from_signs(cls, signs: FloatArray, strengths: FloatArray | None = None) -> Products:
+    def from_coalitions(
+        cls, members: CoalitionArray, strengths: FloatArray | None = None
+    ) -> Products:
         """Return those of coalitions, (n, M)."""
         if strengths is None:
-            strengths = np.ones(signs.shape[1])
-        return cls(signs, strengths)
+            strengths = np.ones(members.shape[1])
+        return cls(members, strengths)
 
-    def subset_values(self, values: slice) -> Products:
+    @cached_property
+    def signs(self) -> FloatArray:
+        """Return 1 for members, −1 for other players, (n, M); columns are contiguous."""
+        signs: FloatArray = np.where(self.members.T, 1.0, -1.0).T
+        return signs
+
+    def subset_values(self, values: slice | IntArray) -> Products:
         """Return those of some of the coalitions."""
-        return Products(self.signs[values], self.strengths)
+        return Products(self.members[values], self.strengths)
 
     def with_strengths(self, variances: FloatArray) -> Products:
         """Return those where players interact by the variances of their main effects, (M,).
@@ -111,41 +127,70 @@ class Products:
         strengths = 2.0 ** np.round(np.log2(strengths))
         return replace(self, strengths=strengths * (n_players / strengths.sum()))
 
+    @cached_property
+    def _levels(self) -> tuple[FloatArray, IntArray]:
+        """Return the different strengths, (L,), and which of them each player has, (M,)."""
+        levels, level = np.unique(self.strengths, return_inverse=True)
+        return levels, level
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        """Return the sums over sets of 0, 1, ... players of the products of their strengths."""
+        return np.array(sums_over_sets([(self.strengths**k).sum() for k in range(1, _MOST + 1)]))
+
     def shares(self) -> FloatArray:
         """Return the kernels of interactions of 2, 3 and more players, (3, n, n)."""
-        signs, (n, n_players) = self.signs, self.signs.shape
-        levels, level = np.unique(self.strengths, return_inverse=True)
+        return self._combined(np.array([Variances(*unit).by_size for unit in np.eye(4)[:3]]))
+
+    def _combined(self, variances: FloatArray) -> FloatArray:
+        """Return kernels, (k, n, n), for variances (k, 8) of sets of 0, 1, ... players."""
+        levels, level = self._levels
+        # Sums of signs and their products are integers, which single precision holds.
+        signs, n = self.signs.astype(np.float32), len(self.signs)
         if len(levels) == 1:
-            table = self._shares_at(levels, np.arange(n_players, -n_players - 1.0, -2.0)[None])
-            differences = np.rint((n_players - signs @ signs.T) / 2).astype(np.intp)
+            n_players = signs.shape[1]
+            common = np.arange(n_players, -n_players - 1.0, -2.0)
+            table = self._polynomials(variances, [levels[0] ** k * common for k in _ODD])
+            differences = ((n_players - signs @ signs.T) / 2).astype(np.int32)
             of_one: FloatArray = table[:, differences]
             return of_one
-        shares = np.empty((3, n, n))
+        kernels = np.empty((len(variances), n, n))
         rows = max(1, _BLOCK_NUMBERS // n)
-        numbers = range(len(levels))
-        by_level = [np.ascontiguousarray(signs[:, level == number].T) for number in numbers]
+        of_levels = [np.ascontiguousarray(signs[:, level == at].T) for at in range(len(levels))]
+        odd_powers = levels ** np.array(_ODD)[:, None]
         for start in range(0, n, rows):
             stop = min(n, start + rows)
-            common = np.array([own[:, start:stop].T @ own[:, :stop] for own in by_level])
-            shares[:, start:stop, :stop] = self._shares_at(levels, common)
-            shares[:, :start, start:stop] = shares[:, start:stop, :start].swapaxes(1, 2)
-        return shares
+            common = np.array([own[:, start:stop].T @ own[:, :stop] for own in of_levels])
+            sums = np.tensordot(odd_powers, common, axes=1)
+            kernels[:, start:stop, :stop] = self._polynomials(variances, list(sums))
+            kernels[:, :start, start:stop] = kernels[:, start:stop, :start].swapaxes(1, 2)
+        return kernels
 
-    def _shares_at(self, levels: FloatArray, common: FloatArray) -> FloatArray:
-        """Return the kernels, (3, ...), for sums (L, ...) of products of signs at each strength."""
-        powers = [(self.strengths**size).sum() for size in range(1, _MOST + 1)]
-        norms = sums_over_sets(powers)
-        for size in range(1, _MOST + 1, 2):  # even powers do not depend on signs
-            of_levels = zip(levels**size, common, strict=True)
-            powers[size - 1] = sum(power * at for power, at in of_levels)
-        sums = sums_over_sets(powers)
-        larger = sum(sums[size] / norms[size] for size in _LARGER_SIZES) / len(_LARGER_SIZES)
-        return np.array([sums[2] / norms[2], sums[3] / norms[3], larger])
+    def _polynomials(self, variances: FloatArray, odd_sums: list[FloatArray]) -> FloatArray:
+        """Return Σ_d V_d e_d over the norms, (k, ...), given the sums of odd powers, (...) each.
+
+        Even powers do not depend on signs. A sum over sets e_d is one of products of sums with the
+        odd powers alone and with the even ones alone.
+        """
+        no_odd = [(self.strengths**k).sum() * (k % 2 == 0) for k in range(1, _MOST + 1)]
+        of_even, shares = sums_over_sets(no_odd), variances / self._norms
+        powers: list[Any] = [0.0] * _MOST
+        powers[::2] = odd_sums
+        found = np.zeros((len(variances), *odd_sums[0].shape))
+        for size, of_odd in enumerate(sums_over_sets(powers)):
+            weights = shares[:, size:] @ of_even[: _MOST + 1 - size]
+            for index in np.flatnonzero(weights):
+                found[index] += weights[index] * of_odd
+        return found
 
     def kernel(self, prior: Variances, shares: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values without single players, (n, n)."""
-        pairs, triples, larger = self.shares() if shares is None else shares
-        kernel: FloatArray = prior.pairs * pairs + prior.triples * triples + prior.larger * larger
+        if shares is None:
+            kernel: FloatArray = self._combined(np.array([prior.by_size]))[0]
+        else:
+            kernel = prior.pairs * shares[0]
+            kernel += prior.triples * shares[1]
+            kernel += prior.larger * shares[2]
         kernel += _CONSTANT
         functions = self.functions_of_size()
         if prior.sizes:
@@ -164,39 +209,50 @@ class Products:
 
     def features(self, factors: SizeFactors) -> FloatArray:
         """Return the values of games in which one player counts, (n, M)."""
-        signs = self.signs
-        of_size: FloatArray = factors.at(signs.sum(axis=1), signs.shape[1])[:, None]
-        return of_size * signs
+        features: FloatArray = self.size_factors(factors)[:, None] * self.signs
+        return features
+
+    def size_factors(self, factors: SizeFactors) -> FloatArray:
+        """Return the factors of the effects of single players, (n,)."""
+        return factors.at(self.signs.sum(axis=1), self.signs.shape[1])
 
     def covariances(self, prior: Variances) -> FloatArray:
         """Return those of values and attributions, without single players, (n, M)."""
-        covariances = self._of_odd_sets(self.strengths * self.signs, prior, 1)
-        n_players = self.signs.shape[1]
-        of_sums = 2 / np.sqrt(n_players) * prior.sizes * np.sqrt(self.strengths)
-        covariances += of_sums * self.functions_of_size()[:, :1]
-        return covariances
+        roots = np.sqrt(self._levels[0] / self.signs.shape[1])
+        of_sizes = 2 * prior.sizes * np.outer(roots, self.functions_of_size()[:, 0])
+        return self._of_odd_sets(self.signs, prior, 1, of_sizes)
 
     def variances(self, prior: Variances) -> FloatArray:
         """Return those of the attributions without their single players, (M,)."""
-        of_sets: FloatArray = self._of_odd_sets(self.strengths[None], prior, 2)[0]
-        return of_sets + 4 * prior.sizes * self.strengths / len(self.strengths)
+        all_players = np.ones((1, len(self.strengths)))
+        of_sizes = 4 * prior.sizes * self._levels[0][:, None] / len(self.strengths)
+        variances: FloatArray = self._of_odd_sets(all_players, prior, 2, of_sizes)[0]
+        return variances
 
-    def _of_odd_sets(self, x: FloatArray, prior: Variances, power: int) -> FloatArray:
-        """Return sums over odd sets with a player of (2 / d)^power V_d times products of x, (n, M).
+    def _of_odd_sets(
+        self, signs: FloatArray, prior: Variances, power: int, of_sizes: FloatArray
+    ) -> FloatArray:
+        """Return sums over odd sets with a player of (2 / d)^power V_d times products, (n, M).
 
-        V_d is the variance of sets of d players, and x, (n, M), a number of each player.
+        V_d is the variance of sets of d players, and the products are those of strengths times
+        signs t z. Sums over sets of others are a + b z, where a and b are the same for players of a
+        strength. `of_sizes`, (L, n), is added for each of the strengths.
         """
-        norms = sums_over_sets([(self.strengths**k).sum() for k in range(1, _MOST + 1)])
-        sums = sums_over_sets([(x**k).sum(axis=1)[:, None] for k in range(1, _MOST + 1)])
-        found = np.zeros_like(x)
-        variances = dict(_odd_sizes(prior))
-        without: Any = 1.0
+        levels, level = self._levels
+        t = levels[:, None]
+        powers: list[Any] = [(self.strengths**k).sum() for k in range(1, _MOST + 1)]
+        powers[::2] = [signs @ self.strengths**k for k in _ODD]
+        sums, variances = sums_over_sets(powers), prior.by_size / self._norms
+        slopes, constants = np.zeros((len(levels), len(signs))), of_sizes
+        a, b = np.ones_like(slopes), np.zeros_like(slopes)
         for size in range(1, _MOST):
-            without = sums[size] - x * without  # of sets of others
-            if size + 1 in variances:
-                of_size = (2 / (size + 1)) ** power * variances[size + 1] / norms[size + 1]
-                found += of_size * without
-        return found * x
+            a, b = sums[size] - t * b, -t * a
+            if size % 2 == 0:
+                share = (2 / (size + 1)) ** power * variances[size + 1]
+                slopes, constants = slopes + share * t * a, constants + share * t * b
+        found = slopes[level].T * signs
+        found += constants[level].T
+        return found
 
 
 @dataclass(frozen=True)
@@ -229,21 +285,16 @@ class SizeFactors:
         return own, (total - own) / max(1, n_players - 1)
 
 
-def _odd_sizes(prior: Variances) -> list[tuple[int, float]]:
-    """Return the numbers of players of odd interactions, with their variances."""
-    share = prior.larger / len(_LARGER_SIZES)
-    return [(3, prior.triples), *((size, share) for size in _LARGER_SIZES if size % 2)]
-
-
 def sums_over_sets(powers: list[Any]) -> list[Any]:
     """Return the sums over all sets of 0, 1, ... numbers of their products.
 
     By the sums of the numbers' first, second, ... powers (Newton's identities).
     """
     sums: list[Any] = [1.0]
+    given = [(k, power) for k, power in enumerate(powers, 1) if np.ndim(power) or power]
     for size in range(1, len(powers) + 1):
-        terms = [(-1) ** (k - 1) * sums[size - k] * powers[k - 1] for k in range(1, size + 1)]
-        sums.append(sum(terms) / size)
+        terms = [(-1) ** (k - 1) / size * power * sums[size - k] for k, power in given if k <= size]
+        sums.append(sum(terms))
     return sums
 
 
