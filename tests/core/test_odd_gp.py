@@ -641,7 +641,7 @@ def test_errors_of_votes_fall_from_two_evaluations_a_player_on(n_players, weight
 
     With 20 players, the design of 16 adds smaller coalitions to that of 8, which show nothing.
     """
-    shares = np.random.default_rng(0).integers(1, 10, size=(8, n_players))
+    shares = np.random.default_rng(0).integers(1, 10, size=(16, n_players))
     quotas = shares.sum(axis=1) // 2 + 1
     exact = np.stack([power_of_votes(*vote) for vote in zip(shares, quotas, strict=True)], axis=1)
     game = FunctionGame(lambda coalitions: coalitions @ shares.T >= quotas, n_players)
@@ -649,7 +649,7 @@ def test_errors_of_votes_fall_from_two_evaluations_a_player_on(n_players, weight
     for per_player in (2, 4, 8, 16):
         found = [run(game, per_player * n_players + 2, weights, seed).values[0] for seed in (0, 1)]
         errors.append(np.abs(np.array(found) - exact).sum(axis=1).mean())
-    assert errors[1] < errors[0]
+    assert errors[1] < 1.05 * errors[0]
     assert errors[3] < 0.65 * errors[0]
     assert all(after < 1.2 * before for before, after in pairwise(errors))
 
@@ -1223,13 +1223,13 @@ def test_knowing_who_interacts_helps_where_values_are_few():
     exact = game_shapley_values(game)
 
     def error(scores):
-        runs = [run(game, 50, seed=seed, cooperators=scores).values for seed in range(24)]
+        runs = [run(game, 46, seed=seed, cooperators=scores).values for seed in range(24)]
         # Without scores, about one run of 24 does not find the triple, and errs much more.
         return np.median([np.abs(values - exact).sum() for values in runs])
 
     informed, wrong = cooperation(12, [1, 4, 7]), cooperation(12, [0, 2, 3])
     assert error(informed) < 0.7 * error(None) < 0.7 * error(wrong)
-    assert run(game, 50, cooperators=informed).cooperators[0] == "array"
+    assert run(game, 46, cooperators=informed).cooperators[0] == "array"
 
 
 def test_scores_become_weights_of_mean_logarithm_zero():

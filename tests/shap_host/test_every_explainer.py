@@ -486,10 +486,11 @@ CRITERIA = {
         e, two_probabilities, BACKGROUND
     ),
     "monotonicity": lambda e: shap_ext.criteria.monotonicity(e, curved, BACKGROUND),
+    "mse_v": lambda _: shap_ext.criteria.mse_v(curved, BACKGROUND, X),
     "ranking_accuracy": lambda e: shap_ext.criteria.ranking_accuracy(e, e * 2),
     "sensitivity": sensitivity,
 }
-RECORDS = {"Curve", "Neighbourhood", "Sensitivity"}
+RECORDS = {"CoalitionErrors", "Curve", "Neighbourhood", "Sensitivity"}
 
 
 def test_the_table_of_criteria_holds_all():
