@@ -101,6 +101,8 @@ class RemoteModel:
     counts of their own; with calls at the same time they gain nothing.
     """
 
+    derivative_obstacle = "the model is a RemoteModel"
+
     def __init__(
         self,
         call: Callable[..., Any],

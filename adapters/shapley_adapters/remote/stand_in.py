@@ -17,7 +17,13 @@ from ..torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
 from .model_rows import keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
 from .remote_model import RemoteModel
 
-_FACTS = ("is_in_training_mode", "max_input_bytes", "rounding", "rows_at_once")
+_FACTS = (
+    "derivative_obstacle",
+    "is_in_training_mode",
+    "max_input_bytes",
+    "rounding",
+    "rows_at_once",
+)
 """What the games of both hosts ask a model for, beside its outputs."""
 
 _PHASE = np.sqrt(2)
