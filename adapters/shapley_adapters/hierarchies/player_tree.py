@@ -327,15 +327,11 @@ class PlayerTree:
 
     def __hash__(self) -> int:
         """Return the hash of the nodes."""
-        return self._hash
+        return hash(self._content)
 
     @cached_property
     def _content(self) -> tuple[int, bytes]:
         return self.n_players, self.parents.tobytes()
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
 
 
 def _player(part: object, numbers: Mapping[object, int], n_players: int) -> int:
