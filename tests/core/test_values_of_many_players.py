@@ -14,7 +14,6 @@ from shapley_adapters.estimators.odd_gp.sparse_main_effects import (
 )
 from shapley_adapters.estimators.odd_gp.values_design import pairs_after_singles, spread_values
 from shapley_adapters.estimators.odd_gp.values_posterior import (
-    _Model,
     _Regression,
     posterior_of_values,
 )
@@ -120,10 +119,12 @@ def test_the_posterior_is_that_of_the_prior_written_out(factors, strengths):
     means = covariances @ np.linalg.solve(kernel, values)
     scale = values @ np.linalg.solve(kernel, values) / len(chosen)
     explained = np.einsum("in,ni->i", covariances, np.linalg.solve(kernel, covariances.T))
-    products = Products.from_coalitions(signs[chosen] > 0, strengths)
+    strengths = np.ones(n_players) if strengths is None else strengths
+    products = Products(signs[chosen] > 0, strengths)
     regression = _Regression.from_values(products, prior, factors, values[:, None])
     effects = MainEffects.given(*regression.of_all.of_game(0), weights)
-    ((_, *found),) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
+    given = regression.given_effects(products, prior, factors)
+    _, *found = regression.attributions(effects, 0, *given)
     np.testing.assert_allclose(found[0], means, atol=1e-8)
     np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
     log_determinant = (
@@ -145,7 +146,7 @@ def test_strengths_follow_the_effects_within_bounds():
     """One player has at most an eighth of all strengths, the others share what is left."""
     effects = np.full(80, 1e-4)
     effects[:3] = 50.0, 1.0, 1.0
-    strengths = Products.from_coalitions(ends(80)).with_strengths(effects).strengths
+    strengths = Products(ends(80), np.ones(80)).with_strengths(effects).strengths
     np.testing.assert_allclose(strengths.mean(), 1)
     assert strengths[0] == strengths.max() < 0.2 * 80
     assert strengths[1] == strengths[2] > strengths[3] > 0.02
