@@ -441,7 +441,7 @@ def test_errors_of_a_row_do_not_depend_on_other_rows():
     values = rng.normal(size=(82, 3))
     variances = rng.uniform(size=(3, 1, 1)) * np.ones((3, 82, 1))
     errors = ErrorCovariances.from_value_errors(
-        coalitions, ValueErrors(variances, 0 * variances), np.arange(82)
+        coalitions, ValueErrors(variances, *np.zeros((2, 3, 82, 1))), np.arange(82)
     )
     together = posterior_of_values(coalitions, values, errors)
     alone = posterior_of_values(coalitions, values[:, 1:2], errors.subset_games(np.array([1])))
@@ -452,7 +452,8 @@ def test_errors_of_a_row_do_not_depend_on_other_rows():
 def test_errors_of_complements_depend_on_each_other():
     """Noise of the odd part is opposite, that of the even part the same."""
     coalitions = np.concatenate([ends(4), np.eye(4, dtype=bool)[:2], ~np.eye(4, dtype=bool)[:1]])
-    errors = ValueErrors(np.full((1, 5, 1), 3.0), np.full((1, 5, 1), 1.0))
+    ones = np.ones((1, 5, 1))
+    errors = ValueErrors(3 * ones, ones, 0 * ones)
     found = ErrorCovariances.from_value_errors(coalitions, errors, np.arange(5))
     expected = np.diag([0.0, 0.0, 4.0, 4.0, 4.0])
     expected[2, 4] = expected[4, 2] = -2.0
