@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from torch import Tensor
 
-from shapley_adapters.conditional import distributions as core
+from shapley_adapters import conditional as core
 from shapley_adapters.conditional.draws import (
     ConditionalDistribution,
     ConditionalDraws,
