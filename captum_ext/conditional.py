@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from torch import Tensor
 
-from shapley_adapters.conditional import distributions as core
+from shapley_adapters import conditional as core
 from shapley_adapters.conditional.draws import (
     ConditionalDistribution,
     ConditionalDraws,
@@ -214,7 +214,7 @@ class Empirical(ConditionalBaselines):
         sigma: float = 0.1,
         eta: float = 0.95,
     ) -> None:
-        fitted = partial(core.Empirical.fitted, names=None, sigma=sigma, eta=eta)
+        fitted = partial(core.Empirical.fitted, sigma=sigma, eta=eta)
         self._fit(data, fitted, draws, seed)
 
 
@@ -236,8 +236,7 @@ class Categorical(ConditionalBaselines):
     are_rounded = False
 
     def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
-        fitted = partial(core.Categorical.fitted, names=None)
-        self._fit(data, fitted, draws, seed)
+        self._fit(data, core.Categorical.fitted, draws, seed)
 
 
 class Forest(ConditionalBaselines):

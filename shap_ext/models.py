@@ -80,17 +80,6 @@ class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: igno
     >>> explanation = shap.Explainer(model, masker, algorithm="oddgp")([context], ["In Paris."])
     """
 
-    saved_arguments = (
-        "model",
-        "tokenizer",
-        "template",
-        "score",
-        "contrast",
-        "gen_args",
-        "seed",
-        "remote_options",
-    )
-
     def __init__(
         self,
         model: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
@@ -226,16 +227,15 @@ def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
 class SavedByArguments:
     """Saves and loads the arguments of a constructor, in the form of shap's `save` and `load`.
 
-    Comes before a masker or model of shap among the bases of a class.
+    Comes before a masker or model of shap among the bases of a class, which keeps each argument
+    under its name.
     """
-
-    saved_arguments: tuple[str, ...] = ()
 
     def save(self, out_file: Any) -> None:
         """Write the arguments of the constructor to a file."""
         Serializable.save(self, out_file)
         with Serializer(out_file, type(self).__qualname__, version=0) as stream:
-            for name in self.saved_arguments:
+            for name in inspect.signature(type(self)).parameters:
                 stream.save(name, getattr(self, name))
 
     @classmethod
@@ -244,7 +244,7 @@ class SavedByArguments:
         if instantiate:
             return cls._instantiated_load(in_file)  # type: ignore[attr-defined] # of shap's class
         with Deserializer(in_file, cls.__qualname__, min_version=0, max_version=0) as stream:
-            return {name: stream.load(name) for name in cls.saved_arguments}
+            return {name: stream.load(name) for name in inspect.signature(cls).parameters}
 
 
 def operations_of(explanation: Explanation) -> list[str]:

@@ -324,21 +324,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         >>> print(method.plan(torch.ones(3, 20), n_samples=100))
         3 rows, 100 evaluations each; 302 rows of the model
         """
-        if not self._evaluates_coalitions:
-            raise InvalidArgumentError(
-                f"{self.get_name()} explains by a network, which is trained first. plan() is for "
-                "the methods that evaluate coalitions of each example, such as OddGP."
-            )
-        checked_flag("measure", measure)
-        if not measure and not checked_value_function(self.value_function).is_raw:
-            raise InvalidArgumentError(
-                f"value_function={self.value_function!r} needs the number of classes: pass "
-                "measure=True, by which the forward function is called once."
-            )
-        twin = copy.copy(self)
-        twin.n_jobs = 1  # one process counts
 
-        def call(stand_in: Any) -> Estimate | None:
+        def call(twin: CoalitionAttribution, stand_in: Any) -> None:
             twin.forward_func = stand_in
             twin.attribute(
                 inputs,
@@ -353,11 +340,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
                 max_model_rows=max_model_rows,
                 repeats=repeats,
             )
-            return twin.last_estimate
 
         has_batch_size = perturbations_per_eval is not None
         return plan_call(
-            self.forward_func, call, is_measured=measure, has_batch_size=has_batch_size
+            self, self.forward_func, call, measure=measure, has_batch_size=has_batch_size
         )
 
     def batch_function(

@@ -44,6 +44,8 @@ class AnswerScores:
     _known: dict[tuple[Any, int], Tensor] = field(default_factory=dict, init=False, repr=False)
     _times_asked: Counter[Any] = field(default_factory=Counter, init=False, repr=False)
 
+    derivative_obstacle = "the parts of a prompt are there or not"
+
     @property
     def rounding(self) -> float:
         """The relative rounding error of the model, which may exceed that of the scores."""

@@ -378,9 +378,9 @@ class ForwardFunctionGame:
 
     @property
     def derivative_obstacle(self) -> str | None:
-        """Inputs of whole numbers have no derivative, and remote models return none."""
-        if hasattr(self.forward_func, "rows_at_once"):
-            return "the model is a RemoteModel"
+        """Say why there are no derivatives."""
+        if obstacle := getattr(self.forward_func, "derivative_obstacle", None):
+            return str(obstacle)
         for index, tensor in enumerate(self.inputs):
             if not tensor.is_floating_point():
                 return f"inputs[{index}] holds whole numbers ({tensor.dtype})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -377,22 +376,9 @@ class CoalitionExplainer(ModelExplainer):
         >>> print(explainer.plan(np.ones((3, 20)), max_evals=100))
         3 rows, 100 evaluations each; 3,020 rows of the model
         """
-        if not self._evaluates_coalitions:
-            raise InvalidArgumentError(
-                f"{type(self).__name__} explains by a network, which is trained first. plan() is "
-                "for the methods that evaluate coalitions of each row, such as oddgp."
-            )
-        checked_flag("measure", measure)
-        if not checked_value_function(self.value_function).is_raw and not measure:
-            raise InvalidArgumentError(
-                f"value_function={self.value_function!r} needs the number of classes: pass "
-                "measure=True, by which the model is called once."
-            )
-        twin = copy.copy(self)
-        twin.n_jobs, twin.output_names = 1, None  # one process counts; made-up outputs have no name
 
-        def call(stand_in: Any) -> Estimate | None:
-            twin.model = stand_in
+        def call(twin: CoalitionExplainer, stand_in: Any) -> None:
+            twin.model, twin.output_names = stand_in, None  # made-up outputs have no name
             twin(
                 *args,
                 max_evals=max_evals,
@@ -404,13 +390,12 @@ class CoalitionExplainer(ModelExplainer):
                 repeats=repeats,
                 interactions=interactions,
             )
-            return twin.last_estimate
 
         model = inner_model(self.model)
         if not is_torch_module(model):
             model = prediction_function(model)
         has_batch_size = batch_size != "auto"
-        return plan_call(model, call, is_measured=measure, has_batch_size=has_batch_size)
+        return plan_call(self, model, call, measure=measure, has_batch_size=has_batch_size)
 
     def shap_interaction_values(
         self,

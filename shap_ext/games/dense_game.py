@@ -53,8 +53,10 @@ class MaskedTable(GameOfModel):
         Converts (n, D) to the input of the model: another shape, or a DataFrame.
     linearize_link : bool
         Whether background rows are weighted so that additive models stay additive.
-    n_rows, n_players : int
-        Number of rows to explain, and of players.
+    module : ArrayModule, optional
+        The torch module behind `predict`, where derivatives can be taken.
+    n_rows, n_players, n_backgrounds : int
+        Number of rows to explain, of players, and of background rows.
     """
 
     predict: Callable[[Any], Any]
@@ -64,8 +66,10 @@ class MaskedTable(GameOfModel):
     average: LinkedAverage
     to_model_input: Callable[[Any], Any]
     linearize_link: bool = True
+    module: ArrayModule | None = None
     n_rows: int = field(init=False)
     n_players: int = field(init=False)
+    n_backgrounds: int = field(init=False)
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
 
     has_common_empty_value: ClassVar[bool] = True
@@ -74,6 +78,7 @@ class MaskedTable(GameOfModel):
     def __post_init__(self) -> None:
         self.n_rows = int(self.rows.shape[0])
         self.n_players = int(self.players.max()) + 1
+        self.n_backgrounds = int(self.background.shape[0])
         if self.linearize_link and self.average.link is not shap.links.identity:
             self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
@@ -85,12 +90,28 @@ class MaskedTable(GameOfModel):
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""
         outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
-        return self.average(outputs.reshape(len(rows), self.background.shape[0], -1))
+        return self.average(outputs.reshape(len(rows), self.n_backgrounds, -1))
 
     @property
-    def n_backgrounds(self) -> int:
-        """Number of background rows."""
-        return int(self.background.shape[0])
+    def row_bytes(self) -> int:
+        """Memory that a row of the model's input takes while it is made."""
+        raise NotImplementedError
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations fill a batch of model rows of bounded memory."""
+        device = "cpu" if self.module is None else self.module.device.type
+        return max(1, rows_per_batch(self.row_bytes, device) // self.n_backgrounds)
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        return BatchBounds.from_bytes(
+            self.row_bytes,
+            self.n_backgrounds,
+            max_bytes=self.max_input_bytes,
+            rows_at_once=getattr(self.predict, "rows_at_once", None),
+        )
 
     @property
     def has_one_full_value(self) -> bool:
@@ -116,7 +137,7 @@ class MaskedTable(GameOfModel):
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the background rows."""
         outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
-        return reduce(outputs.reshape(len(rows), self.background.shape[0], -1), rows)
+        return reduce(outputs.reshape(len(rows), self.n_backgrounds, -1), rows)
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         """Return the masked rows, (P·B, D)."""
@@ -177,32 +198,16 @@ class TabularGame(MaskedTable):
 
     Attributes
     ----------
-    module : ArrayModule, optional
-        The torch module behind `predict`, where derivatives can be taken.
     row_shape : tuple of int
         Shape of one input of the module.
     """
 
-    module: ArrayModule | None = None
     row_shape: tuple[int, ...] = ()
 
     @property
-    def evaluations_per_batch(self) -> int:
-        """How many evaluations fill a batch of model rows of bounded memory."""
-        device = "cpu" if self.module is None else self.module.device.type
-        n_model_rows = rows_per_batch(self.rows.shape[1] * self.rows.itemsize, device)
-        return max(1, n_model_rows // len(self.background))
-
-    @property
-    def batch_bounds(self) -> BatchBounds:
-        """Between which sizes of batches to choose."""
-        row_bytes = self.rows.shape[1] * self.rows.itemsize
-        return BatchBounds.from_bytes(
-            row_bytes,
-            len(self.background),
-            max_bytes=self.max_input_bytes,
-            rows_at_once=getattr(self.predict, "rows_at_once", None),
-        )
+    def row_bytes(self) -> int:
+        """Memory of a row of the model's input."""
+        return int(self.rows.shape[1] * self.rows.itemsize)
 
     def active_players(self) -> BoolArray:
         """Return the players whose columns differ from any background row; NaN equals NaN."""

@@ -53,7 +53,6 @@ class ExplainedRows:
         is_joint = self.groups is not None and self.groups.any_joint
         if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
             return None
-        # A view: that of images is large.
         # A copy: bar plots read it by SciPy, and older versions need a writable array.
         return np.repeat(clustering[None], self.game.n_rows, axis=0)
 

@@ -128,8 +128,11 @@ class MaskerGame(GameOfModel):
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
-        arrays = as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
-        return sum(_n_bytes(array) for array in arrays)
+        return sum(map(_n_bytes, self._arrays(0, is_present=False)))
+
+    def _arrays(self, row: int, *, is_present: bool) -> tuple[Any, ...]:
+        """Return the model's input for a row with all of its players, or with none."""
+        return as_arrays(self.rows[row](np.full(len(self.players_of_rows[row]), is_present)))
 
     def active_players(self) -> BoolArray:
         """Return the players that a row has and that its masker changes."""
@@ -152,8 +155,7 @@ class MaskerGame(GameOfModel):
     @cached_property
     def n_backgrounds(self) -> int:
         """Masked rows of the first row, such as one for each background row."""
-        arrays = as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
-        return max(map(len, arrays))
+        return max(map(len, self._arrays(0, is_present=False)))
 
     @property
     def sampling_obstacle(self) -> str:
@@ -183,10 +185,7 @@ class MaskerGame(GameOfModel):
         an image with segments.
         """
         players, segments = self.players_of_rows[row], self.rows[row].segments[0]
-        present, absent = (
-            as_arrays(self.rows[row](np.full(len(players), is_present)))
-            for is_present in (True, False)
-        )
+        present, absent = (self._arrays(row, is_present=is_all) for is_all in (True, False))
         shape = (len(players),) if segments is None else segments.shape
         if len(absent) != 1 or np.shape(absent[0])[1:] != shape:
             return None

@@ -10,8 +10,6 @@ import numpy.typing as npt
 import scipy.sparse
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
-from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 
 from ..argument_types import Table
@@ -38,23 +36,7 @@ class SparseGame(MaskedTable):
     is_dense_for_model: bool = False
 
     @property
-    def evaluations_per_batch(self) -> int:
-        """How many evaluations fill a batch of model rows of bounded memory."""
-        n_background = int(self.background.shape[0])
-        return max(1, rows_per_batch(self._row_bytes) // n_background)
-
-    @property
-    def batch_bounds(self) -> BatchBounds:
-        """Between which sizes of batches to choose."""
-        return BatchBounds.from_bytes(
-            self._row_bytes,
-            int(self.background.shape[0]),
-            max_bytes=self.max_input_bytes,
-            rows_at_once=getattr(self.predict, "rows_at_once", None),
-        )
-
-    @property
-    def _row_bytes(self) -> int:
+    def row_bytes(self) -> int:
         """Memory that a row of the model's input takes while it is made."""
         n_background, n_columns = self.background.shape
         n_entries = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from shapley_adapters import conditional as core
 from shapley_adapters.array_types import BoolArray
-from shapley_adapters.conditional import distributions as core
 from shapley_adapters.conditional.draws import (
     ConditionalDistribution,
     ConditionalDraws,

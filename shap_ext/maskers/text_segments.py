@@ -52,8 +52,6 @@ class TextSegments(SavedByArguments, shap.maskers.Text):  # type: ignore[misc] #
     {'It': 0.0, 'is': 0.0, 'not': 0.5, 'good.': 0.5}
     """
 
-    saved_arguments = ("segments", "mask_token", "collapse_mask_token")
-
     def __init__(
         self,
         segments: str | Callable[[str], Iterable[str]] = "words",

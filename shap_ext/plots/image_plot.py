@@ -106,16 +106,10 @@ def _of_images(
             f"{intervals.values.shape}. {_REMEDY}"
         )
     shape = shape if len(shape) == 4 else (*shape, 1)
-
-    def reshaped(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return array.reshape(shape)
-
-    return reshaped(images), [
-        Intervals(reshaped(one.values), reshaped(one.below), reshaped(one.above)) for one in outputs
-    ]
+    reshaped = [one.mapped(lambda array: array.reshape(shape)) for one in outputs]
+    return images.reshape(shape), reshaped
 
 
 def _summed(intervals: Intervals) -> BoolArray:
     """Return for which pixels, (R, H, W), the interval of the sum over channels contains 0."""
-    arrays = (intervals.values, intervals.below, intervals.above)
-    return Intervals(*(array.sum(axis=-1) for array in arrays)).contain_zero
+    return intervals.mapped(lambda array: array.sum(axis=-1)).contain_zero

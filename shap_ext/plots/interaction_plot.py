@@ -37,9 +37,6 @@ _FIRST_DIGITS = (-2, 5)
 
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
 
-
-_FIELDS = ("values", "below", "above")
-
 _ONE_OUTPUT = "Choose one output, such as explanation[..., 0]; plots.bar draws one row."
 
 _LEGEND_DISTANCE = 36  # points, below the label of the x axis
@@ -121,7 +118,7 @@ def draw_pairs(
     if is_mean:
         pairs = pairs.mean_sizes(independent_rows=independent_rows)
     features = np.argsort(-np.abs(pairs.values).sum(axis=0), kind="stable")[:max_display]
-    cells = Intervals(*(getattr(pairs, name)[np.ix_(features, features)] for name in _FIELDS))
+    cells = pairs.mapped(lambda array: array[np.ix_(features, features)])
     axes = _axes(ax, len(features))
     _draw_cells(axes, cells, cmap, is_mean)
     _add_names(axes, [without_formulas(names[feature]) for feature in features])
@@ -140,7 +137,7 @@ def _whole_pairs(intervals: Intervals) -> Intervals:
     """Return whole interactions in place of the halves that both entries of a pair have."""
     n_features = intervals.values.shape[-1]
     shares = 2.0 - np.eye(n_features)
-    return Intervals(*(getattr(intervals, name) * shares for name in _FIELDS))
+    return intervals.mapped(lambda array: array * shares)
 
 
 def _axes(ax: Axes | None, n_features: int) -> Axes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,13 @@ class Intervals:
         contains: BoolArray = (self.lower <= 0) & (self.upper >= 0)
         return contains
 
+    def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Intervals:
+        """Return the intervals whose arrays are those of these, changed alike."""
+        return Intervals(*map(change, (self.values, self.below, self.above)))
+
     def subset_features(self, features: Any) -> Intervals:
         """Return the intervals of some features, the last axis."""
-        return Intervals(
-            self.values[..., features], self.below[..., features], self.above[..., features]
-        )
+        return self.mapped(lambda array: array[..., features])
 
     def sums(self, members: Collection[Collection[int]]) -> Intervals:
         """Return the intervals of the sums over groups of features, the last axis.
@@ -70,11 +72,9 @@ class Intervals:
         The distances are summed, too: the error of a sum is at most the sum of the errors, however
         they correlate.
         """
-        summed = [
-            np.stack([array[..., list(group)].sum(-1) for group in members], axis=-1)
-            for array in (self.values, self.below, self.above)
-        ]
-        return Intervals(*summed)
+        return self.mapped(
+            lambda array: np.stack([array[..., list(group)].sum(-1) for group in members], axis=-1)
+        )
 
     def mean_sizes(self, *, independent_rows: bool = False) -> Intervals:
         """Return the intervals of the mean absolute attributions over the rows, the first axis.

@@ -43,11 +43,9 @@ def store_hierarchy(
     sizes = [int(np.prod(shape)) for shape in parts[0].shapes]
     n_nodes = [2 * size - 1 for size in sizes]
     of_rows = [trees] * len(sizes) if isinstance(trees, PlayerTree) else trees
-    made: dict[Any, FloatArray] = {}
-    for key in zip(of_rows, sizes, strict=True):
-        if key not in made:
-            made[key] = key[0].to_linkage(key[1])
-    linkages = [made[key] for key in zip(of_rows, sizes, strict=True)]
+    keys = list(zip(of_rows, sizes, strict=True))
+    made = {(tree, size): tree.to_linkage(size) for tree, size in dict.fromkeys(keys)}
+    linkages = [made[key] for key in keys]
     n_rows, _, n_outputs = estimate.values.shape
     numbers = np.zeros((3, n_rows, max(n_nodes), n_outputs))
     lowest = estimate.degrees_of_freedom.min(axis=1, initial=np.inf)  # those of the orders

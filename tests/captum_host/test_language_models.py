@@ -17,7 +17,12 @@ from captum.attr import (
 from captum.attr import TextTokenInput as _TextTokenInput
 
 from captum_ext import Exact, LLMAttribution, RandomOrder, RemoteLLMAttribution, Shear, SimShap
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    ShapleyExtWarning,
+)
 from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
@@ -263,6 +268,11 @@ def test_wrong_calls():
         attributed(Exact(MODEL), n_sample=20)
     with pytest.raises(InvalidArgumentError, match="gen_args.*target is given"):
         attributed(Exact(MODEL), gen_args={"max_new_tokens": 2})
+
+
+def test_prompts_have_no_derivatives():
+    with pytest.raises(DerivativeError, match="the parts of a prompt are there or not"):
+        attributed(Shear(MODEL, cooperators="hessian"), text_tokens(2 * f"{PROMPT} "), n_samples=60)
 
 
 def test_trained_methods_are_refused():

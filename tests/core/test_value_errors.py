@@ -152,7 +152,7 @@ def random_errors(seed=0):
     odd, even = rng.random((2, 1, 2**M, 1))
     for part in (odd, even):
         part[:, second] = part[:, first]
-    return ValueErrors(odd, even), first, second
+    return ValueErrors(odd, even, np.zeros_like(odd)), first, second
 
 
 def noisy(errors, first, second, rng, n):
@@ -217,7 +217,8 @@ def test_errors_of_values_are_no_part_of_the_game(estimator):
         noise = rng.normal(size=len(coalitions)) * sd
         noise[:2] = 0
         values = (coalitions @ weights + noise)[None, :, None]
-        solution = estimator.solve_with_errors(design, values, ValueErrors(variance, variance))
+        errors = ValueErrors(variance, variance, 0 * variance)
+        solution = estimator.solve_with_errors(design, values, errors)
         z = (solution.values[0, :, 0] - weights) / solution.standard_errors[0, :, 0]
         inside += np.mean(np.abs(z) < 1.96)
     assert 0.9 < inside / 60 < 0.995

@@ -14,7 +14,6 @@ from shapley_adapters.estimators.odd_gp.sparse_main_effects import (
 )
 from shapley_adapters.estimators.odd_gp.values_design import pairs_after_singles, spread_values
 from shapley_adapters.estimators.odd_gp.values_posterior import (
-    _Model,
     _Regression,
     posterior_of_values,
 )
@@ -120,10 +119,12 @@ def test_the_posterior_is_that_of_the_prior_written_out(factors, strengths):
     means = covariances @ np.linalg.solve(kernel, values)
     scale = values @ np.linalg.solve(kernel, values) / len(chosen)
     explained = np.einsum("in,ni->i", covariances, np.linalg.solve(kernel, covariances.T))
-    products = Products.from_coalitions(signs[chosen] > 0, strengths)
+    strengths = np.ones(n_players) if strengths is None else strengths
+    products = Products(signs[chosen] > 0, strengths)
     regression = _Regression.from_values(products, prior, factors, values[:, None])
     effects = MainEffects.given(*regression.of_all.of_game(0), weights)
-    ((_, *found),) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
+    given = regression.given_effects(products, prior, factors)
+    _, *found = regression.attributions(effects, 0, *given)
     np.testing.assert_allclose(found[0], means, atol=1e-8)
     np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
     log_determinant = (
@@ -145,7 +146,7 @@ def test_strengths_follow_the_effects_within_bounds():
     """One player has at most an eighth of all strengths, the others share what is left."""
     effects = np.full(80, 1e-4)
     effects[:3] = 50.0, 1.0, 1.0
-    strengths = Products.from_coalitions(ends(80)).with_strengths(effects).strengths
+    strengths = Products(ends(80), np.ones(80)).with_strengths(effects).strengths
     np.testing.assert_allclose(strengths.mean(), 1)
     assert strengths[0] == strengths.max() < 0.2 * 80
     assert strengths[1] == strengths[2] > strengths[3] > 0.02
@@ -440,7 +441,7 @@ def test_errors_of_a_row_do_not_depend_on_other_rows():
     values = rng.normal(size=(82, 3))
     variances = rng.uniform(size=(3, 1, 1)) * np.ones((3, 82, 1))
     errors = ErrorCovariances.from_value_errors(
-        coalitions, ValueErrors(variances, 0 * variances), np.arange(82)
+        coalitions, ValueErrors(variances, *np.zeros((2, 3, 82, 1))), np.arange(82)
     )
     together = posterior_of_values(coalitions, values, errors)
     alone = posterior_of_values(coalitions, values[:, 1:2], errors.subset_games(np.array([1])))
@@ -451,7 +452,8 @@ def test_errors_of_a_row_do_not_depend_on_other_rows():
 def test_errors_of_complements_depend_on_each_other():
     """Noise of the odd part is opposite, that of the even part the same."""
     coalitions = np.concatenate([ends(4), np.eye(4, dtype=bool)[:2], ~np.eye(4, dtype=bool)[:1]])
-    errors = ValueErrors(np.full((1, 5, 1), 3.0), np.full((1, 5, 1), 1.0))
+    ones = np.ones((1, 5, 1))
+    errors = ValueErrors(3 * ones, ones, 0 * ones)
     found = ErrorCovariances.from_value_errors(coalitions, errors, np.arange(5))
     expected = np.diag([0.0, 0.0, 4.0, 4.0, 4.0])
     expected[2, 4] = expected[4, 2] = -2.0

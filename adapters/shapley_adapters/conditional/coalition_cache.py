@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ _CACHE_BYTES = 2**27
 
 @dataclass
 class CoalitionCache:
-    """The latest arrays of keys such as coalitions.
+    """The latest arrays, or other things with `nbytes`, of keys such as coalitions.
 
     Threads may share a cache: entries are only replaced by equal ones. Copies in other processes
     start empty.
@@ -24,14 +24,18 @@ class CoalitionCache:
     Attributes
     ----------
     compute : callable
-        Returns the arrays, (n, …), of keys, (n, D). That of a key must not depend on the others.
+        Returns those of keys, (n, D). That of a key must not depend on the others.
     """
 
-    compute: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
-    _known: dict[bytes, npt.NDArray[Any]] = field(default_factory=dict, init=False, repr=False)
+    compute: Callable[[npt.NDArray[Any]], Sequence[Any] | npt.NDArray[Any]]
+    _known: dict[bytes, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, keys: BoolArray | npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Return the arrays of keys, (P, …)."""
+        return np.stack(self.entries(keys))
+
+    def entries(self, keys: BoolArray | npt.NDArray[np.int64]) -> list[Any]:
+        """Return what is computed of each key."""
         names = [key.tobytes() for key in keys]
         known = self._known
         firsts = {name: index for index, name in enumerate(names) if name not in known}
@@ -43,7 +47,7 @@ class CoalitionCache:
                 self._known = known
             else:
                 self._known = {}
-        return np.stack([known[name] for name in names])
+        return [known[name] for name in names]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the arrays out: they may be large, and are computed again."""

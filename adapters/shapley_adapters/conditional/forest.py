@@ -12,9 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError
+from .coalition_cache import CoalitionCache
 from .weighted_rows import WeightedRows, codes_of
-
-_CACHE_BYTES = 2**27
 
 _N_TREES, _LEAST_LEAF, _SHARE_OF_FEATURES = 20, 5, 0.5
 """Trees of each coalition, rows in a leaf at least, and features that each split chooses among.
@@ -29,6 +28,11 @@ class _FittedTrees:
 
     trees: list[Any]
     leaves: npt.NDArray[np.intp]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the leaves, which is most of it."""
+        return self.leaves.nbytes
 
     def weights(self, cells: npt.NDArray[np.float32]) -> FloatArray:
         """Return the weights of the data, (N,): equal in each tree for the rows in the leaf."""
@@ -61,7 +65,10 @@ class Forest(WeightedRows):
     cells: npt.NDArray[np.float32]
     targets: list[FloatArray]
     categories: list[Any]
-    _fitted: dict[bytes, _FittedTrees] = field(default_factory=dict, init=False, repr=False)
+    _trees: CoalitionCache = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._trees = CoalitionCache(self._fit)
 
     @classmethod
     def fitted(cls, data: npt.NDArray[Any], names: Any = None) -> Forest:
@@ -100,22 +107,15 @@ class Forest(WeightedRows):
                 own[place] = _missing(self.cells[:, place]) if pd.isna(cell) else cell
             else:
                 own[place] = codes_of([cell], [different])[0]
-        return np.array([self._trees(mask).weights(own[mask]) for mask in masks])
+        # One by one: the trees of many coalitions may take more memory than the cache keeps.
+        trees = (self._trees.entries(mask[None])[0] for mask in masks)
+        return np.array([one.weights(own[mask]) for one, mask in zip(trees, masks, strict=True)])
 
-    def _trees(self, mask: BoolArray) -> _FittedTrees:
-        """Return the trees of a coalition, fitted once for all rows."""
-        key = mask.tobytes()
-        found = self._fitted.get(key)
-        if found is None:
-            found = self._fit(mask)
-            if (len(self._fitted) + 1) * found.leaves.nbytes > _CACHE_BYTES:
-                self._fitted = {}
-            self._fitted[key] = found
-        return found
-
-    def _fit(self, mask: BoolArray) -> _FittedTrees:
+    def _fit(self, masks: BoolArray) -> list[_FittedTrees]:
+        """Return the trees of a coalition, (1, D)."""
+        (mask,) = masks
         if not mask.any():
-            return _FittedTrees([], np.zeros((len(self.data), 0), dtype=np.intp))
+            return [_FittedTrees([], np.zeros((len(self.data), 0), dtype=np.intp))]
         seed = np.random.default_rng(np.packbits(mask).tolist()).integers(2**31)
         forest = RandomForestRegressor(
             _N_TREES,
@@ -127,11 +127,7 @@ class Forest(WeightedRows):
         together = np.concatenate(targets, axis=1)
         forest.fit(self.cells[:, mask], together[:, 0] if together.shape[1] == 1 else together)
         trees = [tree.tree_ for tree in forest.estimators_]
-        return _FittedTrees(trees, forest.apply(self.cells[:, mask]))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the trees out: they may be large, and are fitted again."""
-        return {**self.__dict__, "_fitted": {}}
+        return [_FittedTrees(trees, forest.apply(self.cells[:, mask]))]
 
 
 def _numbers(column: npt.NDArray[Any]) -> FloatArray | None:

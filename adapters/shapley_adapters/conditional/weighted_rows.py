@@ -92,7 +92,9 @@ class Empirical(WeightedRows):
         self._precisions = CoalitionCache(self._of_coalitions)
 
     @classmethod
-    def fitted(cls, data: npt.NDArray[Any], names: Any, sigma: float, eta: float) -> Empirical:
+    def fitted(
+        cls, data: npt.NDArray[Any], names: Any = None, *, sigma: float, eta: float
+    ) -> Empirical:
         """Return the distribution on rows, (N, D), which must be numbers."""
         for name, value in (("sigma", sigma), ("eta", eta)):
             if not 0 < value <= (np.inf if name == "sigma" else 1):
@@ -165,7 +167,7 @@ class Categorical(WeightedRows):
     values: list[Any]
 
     @classmethod
-    def fitted(cls, data: npt.NDArray[Any], names: Any) -> Categorical:
+    def fitted(cls, data: npt.NDArray[Any], names: Any = None) -> Categorical:
         """Return the distribution on rows, (N, D), whose columns must repeat their values.
 
         Raises

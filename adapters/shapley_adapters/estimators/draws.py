@@ -60,12 +60,11 @@ class Draws:
         drawn : array, (1 or R, C, D)
             Which are drawn.
         """
-        n_rows, n_coalitions, n_numbers = drawn_values.shape
-        n_outputs = n_numbers // self.n_draws
-        by_draw = drawn_values.reshape(n_rows, n_coalitions, self.n_draws, n_outputs)
-        if self.has_one_full_value:  # it counts as the same in all draws
-            by_draw, drawn = by_draw.copy(), drawn.copy()
-            by_draw[:, 1], drawn[:, 1] = by_draw[:, 1, :1], True
+        by_draw = self.by_draw(drawn_values)
+        n_rows, n_coalitions = by_draw.shape[:2]
+        if self.has_one_full_value:
+            drawn = drawn.copy()
+            drawn[:, 1] = True
         coalitions = table.coalitions[:, :n_coalitions]
         if len(coalitions) == 1:
             return self._shared(by_draw, coalitions[0], drawn[0])
@@ -78,6 +77,14 @@ class Draws:
         freedom = min(errors.freedom for _, errors in parts)
         odd, even, covariances = map(np.concatenate, zip(*arrays, strict=True))
         return means, ValueErrors(odd, even, covariances, freedom)
+
+    def by_draw(self, drawn_values: ValueArray) -> ValueArray:
+        """Return values, (R, C, D · K), as (R, C, D, K); one full value counts in all draws."""
+        by_draw = drawn_values.reshape(*drawn_values.shape[:2], self.n_draws, -1)
+        if self.has_one_full_value:
+            by_draw = by_draw.copy()
+            by_draw[:, 1] = by_draw[:, 1, :1]
+        return by_draw
 
     def ends(self, drawn_values: ValueArray) -> ValueArray:
         """Return the means of coalitions that have all draws, (R, C, K), of (R, C, D · K)."""

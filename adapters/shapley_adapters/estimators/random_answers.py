@@ -68,7 +68,7 @@ def _variances_by_players(
     relative = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0)
     ratios = relative / np.where(freedom > 0, freedom, 1.0)
     expected: FloatArray = mean * np.maximum(
-        1 + main_effects(ratios - 1, freedom, coalitions), _LEAST_RATIO
+        1 + _ridge_predictions(ratios - 1, freedom, coalitions), _LEAST_RATIO
     )
     return expected
 
@@ -89,7 +89,7 @@ def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -
     counts = drawn.sum(axis=1).astype(float)
     inner = counts * (np.arange(len(counts)) >= 2)
     mean = float(inner @ shares / max(1.0, inner.sum()))
-    found = mean + main_effects((shares - mean)[None], inner, coalitions)[0]
+    found = mean + _ridge_predictions((shares - mean)[None], inner, coalitions)[0]
     number = inner.sum() / (coalitions.shape[1] + 1)
     chances: FloatArray = (number * np.clip(found, 0.0, 1.0) + 0.5) / (number + 1)
     return chances
@@ -114,7 +114,7 @@ def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntA
         inner = of_row[2:count].T  # (K, C − 2)
         inner = inner / max(float(np.abs(inner).max(initial=0.0)), 1e-300)  # squares overflow
         around = inner - inner.mean(axis=1, keepdims=True)
-        left = around - main_effects(around, np.ones(inner.shape[1]), members[2:count])
+        left = around - _ridge_predictions(around, np.ones(inner.shape[1]), members[2:count])
         sizes = np.sqrt((around**2).mean(axis=1, keepdims=True))
         relative = np.divide(np.abs(left), sizes, out=np.zeros_like(left), where=sizes > 0)
         order.append(2 + np.argsort(-relative.sum(axis=0), kind="stable"))
@@ -122,7 +122,7 @@ def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntA
     return np.array([of_row[:n_least] for of_row in order])
 
 
-def main_effects(
+def _ridge_predictions(
     targets: FloatArray, weights: FloatArray, coalitions: CoalitionArray
 ) -> FloatArray:
     """Return a ridge regression of targets, (G, C), with weights, (C,), on the players present.

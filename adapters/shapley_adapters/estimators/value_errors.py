@@ -28,8 +28,8 @@ class ValueErrors:
     odd, even : arrays, (R, C, K)
         Those of the half difference and of the half sum of a coalition's value and that of its
         complement. Half of the variance of the value each where the two are independent.
-    covariances : array, (R, C, K), optional
-        Covariances of the two; for the complement, they have the other sign. 0 where None.
+    covariances : array, (R, C, K)
+        Covariances of the two; for the complement, they have the other sign.
     freedom : float
         Degrees of freedom of the variances, of random models; infinite for background rows.
     exponents : array, (R, 1, K), optional
@@ -39,15 +39,14 @@ class ValueErrors:
 
     odd: FloatArray
     even: FloatArray
-    covariances: FloatArray | None = None
+    covariances: FloatArray
     freedom: float = np.inf
     exponents: IntArray | None = None
 
     @property
     def variances(self) -> FloatArray:
         """Variances of the values, (R, C, K)."""
-        parts = self.odd + self.even
-        return parts if self.covariances is None else parts + 2 * self.covariances
+        return self.odd + self.even + 2 * self.covariances
 
     def first(self, n_coalitions: int) -> Self:
         """Return those of the first coalitions."""
@@ -70,13 +69,8 @@ class ValueErrors:
 
     def _changed(self, change: Callable[[FloatArray], FloatArray]) -> Self:
         """Return the same with each array changed."""
-        covariances = self.covariances
-        return replace(
-            self,
-            odd=change(self.odd),
-            even=change(self.even),
-            covariances=None if covariances is None else change(covariances),
-        )
+        odd, even, covariances = map(change, (self.odd, self.even, self.covariances))
+        return replace(self, odd=odd, even=even, covariances=covariances)
 
     def sum_variances(self, weights: SparseMatrix, coalitions: CoalitionArray) -> FloatArray:
         """Return the variances of weighted sums of the values, (R, n, K).

@@ -156,17 +156,13 @@ class DrawnRequest(Request):
         row, column, draw = (indices[start:stop] for indices in self._indices)
         table = self.table.coalitions
         coalitions = table[np.minimum(row, len(table) - 1), column]
-        n_draws = self.drawn.shape[2]
         if self.players is not None:
-            of_players = coalitions
-            coalitions = np.zeros((len(row), self.n_players), dtype=bool)
-            np.put_along_axis(coalitions, self.players[row], of_players, axis=1)
-        return self.rows[row] * n_draws + draw, coalitions
+            coalitions = self._of_game(coalitions, self.players[row])
+        return self.rows[row] * self.drawn.shape[2] + draw, coalitions
 
     @cached_property
     def _indices(self) -> tuple[IntArray, ...]:
         """The row, the coalition and the draw of all requested values."""
-        n_coalitions = self.table.coalitions.shape[1]
-        counts = np.broadcast_to(self.table.counts, (len(self.rows),))
-        is_requested = (np.arange(n_coalitions) < counts[:, None])[..., None]
-        return np.nonzero(is_requested & self.drawn)
+        counts = super().pairs_of_rows[:, None]
+        is_requested = np.arange(self.table.coalitions.shape[1]) < counts
+        return np.nonzero(is_requested[..., None] & self.drawn)

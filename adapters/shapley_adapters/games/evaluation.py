@@ -90,11 +90,15 @@ class Request:
         else:
             row, column = (indices[start:stop] for indices in self._row_and_column)
             coalitions = self.table.coalitions[row, column]
-        if self.players is None:
-            return self.rows[row], coalitions
+        if self.players is not None:
+            coalitions = self._of_game(coalitions, self.players[row])
+        return self.rows[row], coalitions
+
+    def _of_game(self, coalitions: CoalitionArray, players: IntArray) -> CoalitionArray:
+        """Return coalitions of some players as coalitions of all players of the game."""
         of_game = np.zeros((len(coalitions), self.n_players), dtype=bool)
-        np.put_along_axis(of_game, self.players[row], coalitions, axis=1)
-        return self.rows[row], of_game
+        np.put_along_axis(of_game, players, coalitions, axis=1)
+        return of_game
 
     @cached_property
     def _row_and_column(self) -> tuple[IntArray, ...]:

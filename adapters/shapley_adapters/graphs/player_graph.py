@@ -228,15 +228,11 @@ class PlayerGraph:
 
     def __hash__(self) -> int:
         """Return the hash of the number of players, the shape and the edges."""
-        return self._hash
+        return hash(self._content)
 
     @cached_property
     def _content(self) -> tuple[int, tuple[int, ...] | None, bytes]:
         return self.n_players, self.shape, self.edges.tobytes()
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
 
     def _matrix(self) -> scipy.sparse.csr_matrix:
         ones = np.ones(len(self.edges))

@@ -239,48 +239,36 @@ class PlayerTree:
 
         Unions of which no player, or all players but those of one part, are left out are none.
         """
-        n_players = self.n_players
-        numbers = np.full(n_players, -1)
+        n_players, n_nodes = self.n_players, self.n_nodes
+        numbers = np.full(n_nodes, -1)
         numbers[players] = np.arange(len(players))
-        is_kept = (numbers >= 0).tolist()
-        parents = (self.parents - n_players).tolist()
-        parts: list[list[int]] = [[] for _ in range(self.n_nodes - n_players)]
-        smallest = list(range(self.n_nodes))  # player of each node, by which parts are sorted
+        sizes = (numbers >= 0).astype(int).tolist()
+        parts: list[list[int]] = [[] for _ in range(n_nodes)]
+        smallest = list(range(n_nodes))  # player of each node, by which parts are sorted
         top = 0
-        for node in range(self.n_nodes):
-            if node < n_players:
-                if not is_kept[node]:
-                    continue
-                top = node
-            else:
-                own = parts[node - n_players]
-                if not own:
-                    continue
+        for node, parent in enumerate(self.parents.tolist()):
+            own = parts[node]
+            if own:
                 own.sort(key=smallest.__getitem__)
-                smallest[node] = smallest[own[0]]
-                top = node if len(own) > 1 else own[0]
-            if node < self.n_nodes - 1:
-                parts[parents[node]].append(top)
-        nodes, first, count = [top], [], []
-        for node in nodes:  # which grows
-            own = parts[node - n_players] if node >= n_players else []
+                smallest[node], sizes[node] = smallest[own[0]], sum(sizes[part] for part in own)
+            if sizes[node]:
+                top = own[0] if len(own) == 1 else node
+                if parent >= 0:
+                    parts[parent].append(top)
+        nodes, starts, first, count = [top], [0], [], []
+        for node, start_of_node in zip(nodes, starts, strict=True):  # both grow
             first.append(len(nodes))
-            count.append(len(own))
-            nodes += own
-        sizes, starts = [1] * len(nodes), [0] * len(nodes)
-        for union in range(len(nodes) - 1, -1, -1):
-            if count[union]:
-                sizes[union] = sum(sizes[first[union] : first[union] + count[union]])
-        for union, own_start in enumerate(starts):
-            start = own_start
-            for part in range(first[union], first[union] + count[union]):
-                starts[part] = start
+            count.append(len(parts[node]))
+            nodes += parts[node]
+            start = start_of_node
+            for part in parts[node]:
+                starts.append(start)
                 start += sizes[part]
-        of_players = np.array(nodes) < n_players
-        begin = np.array(starts)
+        kept, begin = np.array(nodes), np.array(starts)
+        is_player = kept < n_players
         order = np.empty(len(players), dtype=np.intp)
-        order[begin[of_players]] = numbers[np.array(nodes)[of_players]]
-        return Unions(order, begin, begin + np.array(sizes), np.array(first), np.array(count))
+        order[begin[is_player]] = numbers[kept[is_player]]
+        return Unions(order, begin, begin + np.array(sizes)[kept], np.array(first), np.array(count))
 
     def embedded(self, players: IntArray, n_players: int) -> PlayerTree:
         """Return the tree of `n_players` in which player i is `players[i]`, the others at the top.
@@ -327,15 +315,11 @@ class PlayerTree:
 
     def __hash__(self) -> int:
         """Return the hash of the nodes."""
-        return self._hash
+        return hash(self._content)
 
     @cached_property
     def _content(self) -> tuple[int, bytes]:
         return self.n_players, self.parents.tobytes()
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
 
 
 def _player(part: object, numbers: Mapping[object, int], n_players: int) -> int:

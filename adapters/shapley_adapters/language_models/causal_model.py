@@ -203,12 +203,14 @@ class CausalLanguageModel:
 
     def _pass(self, rows: Sequence[dict[str, Any]], tokens: Tensor) -> Tensor:
         """Return the logits before each token of an answer, (P, T, V), by one pass."""
-        said = tokens[:-1].to(self.device)[None]  # nothing follows the last token
-        joined = [{**row, "input_ids": torch.cat([row["input_ids"], said], dim=1)} for row in rows]
+        answer = tokens[:-1].to(self.device)[None]  # nothing follows the last token
+        joined = [
+            {**row, "input_ids": torch.cat([row["input_ids"], answer], dim=1)} for row in rows
+        ]
         arguments = self._padded(joined, side="right")
         if "attention_mask" in rows[0]:  # of a processor of images: one row
-            told = rows[0]["attention_mask"]
-            arguments["attention_mask"] = torch.cat([told, torch.ones_like(said)], dim=1)
+            of_prompt = rows[0]["attention_mask"]
+            arguments["attention_mask"] = torch.cat([of_prompt, torch.ones_like(answer)], dim=1)
         firsts = torch.tensor([row["input_ids"].shape[1] - 1 for row in rows], device=self.device)
         n_read = arguments["input_ids"].shape[1]
         n_kept = n_read - int(firsts.min())

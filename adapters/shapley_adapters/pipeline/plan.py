@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked_flag
 from ..array_types import IntArray
+from ..errors import InvalidArgumentError
+from ..games.value_functions import checked_value_function
 from ..remote.remote_model import RemoteModel
 from ..remote.stand_in import stand_in_for
 from .result import Estimate, evaluations_text
@@ -82,33 +86,55 @@ class Plan:
 
 
 def plan_call(
+    explainer: Any,
     model: Callable[..., Any],
-    call: Callable[[Any], Estimate | None],
+    call: Callable[[Any, Any], object],
     *,
-    is_measured: bool,
+    measure: bool,
     has_batch_size: bool,
 ) -> Plan:
     """Return the plan of a call.
 
     Parameters
     ----------
+    explainer : explainer or method
+        Whose call it is.
     model : callable
-        The model.
+        Its model.
     call : callable
-        Makes the call with a stand-in for the model, and returns its estimate.
-    is_measured : bool
+        Makes the call of a copy of it with a stand-in for the model.
+    measure : bool
         Whether to ask the model once.
     has_batch_size : bool
         Whether the user chose the size of batches.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a network explains, or the number of classes is needed and the model is not asked.
     """
-    stand_in = stand_in_for(model, is_measured)
+    if not explainer._evaluates_coalitions:
+        raise InvalidArgumentError(
+            f"{type(explainer).__name__} explains by a network, which is trained first. plan() is "
+            "for the methods that evaluate coalitions of each row, such as OddGP."
+        )
+    checked_flag("measure", measure)
+    if not measure and not checked_value_function(explainer.value_function).is_raw:
+        raise InvalidArgumentError(
+            f"value_function={explainer.value_function!r} needs the number of classes: pass "
+            "measure=True, by which the model is called once."
+        )
+    twin = copy.copy(explainer)
+    twin.n_jobs = 1  # one process counts
+    stand_in = stand_in_for(model, measure)
     counted = getattr(stand_in, "stand_in", stand_in)
     token = planning.set(True)
     try:
         with collected_run_warnings(RunWarnings()):  # of a call that is not made
-            estimate: Any = call(stand_in)
+            call(twin, stand_in)
     finally:
         planning.reset(token)
+    estimate: Estimate = twin.last_estimate
     usage, are_calls_known = counted.usage, has_batch_size or isinstance(model, RemoteModel)
     return Plan(
         evaluations=estimate.evaluations,

@@ -48,15 +48,11 @@ class GameLevels:
         """Return those of `Draws.means`, with the draws and the levels of their players."""
         # The process needs no control variates, and they take long for many coalitions.
         means, errors = replace(draws, has_controls=False).means(values, table, drawn)
-        by_draw = values.reshape(*values.shape[:2], draws.n_draws, -1)
-        if draws.has_one_full_value:
-            by_draw = by_draw.copy()
-            by_draw[:, 1] = by_draw[:, 1, :1]
         found = DrawnValues(
             errors.odd,
             errors.even,
             errors.covariances,
-            draws=by_draw,
+            draws=draws.by_draw(values),
             drawn=np.broadcast_to(drawn, (len(values), *drawn.shape[1:])),
             levels=[
                 self.levels(int(row), players)

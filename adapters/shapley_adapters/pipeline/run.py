@@ -361,7 +361,7 @@ class Run:
             rows = group if shares_all and len(groups) > 1 else part
             if rows.graph is not None:
                 self.warnings.count_isolated(rows, group_design)
-            round_end = design.n_before_choice or self._first_round_end(rows, design)
+            round_end = self._first_round_end(rows, design)
             drawn = None if self.drawing is None else self.drawing.drawn(rows, design)
             pending.append(PendingRows(rows, design, rows.known_values, round_end, drawn))
             if rows is group:
@@ -369,7 +369,9 @@ class Run:
         return pending
 
     def _first_round_end(self, group: RowGroup, design: Design) -> int:
-        """Return the number of coalitions that are evaluated before the first solution."""
+        """Return the number of coalitions before the next choice or, if none is left, solution."""
+        if design.n_before_choice:
+            return design.n_before_choice
         if self.settings.tolerance is None or design.is_whole:
             return int(design.table.counts.max())
         return self.budgets[group.n_players].first_check
@@ -490,8 +492,7 @@ class Run:
                 replace(
                     pending.subset_rows(indices),
                     design=design,
-                    round_end=design.n_before_choice
-                    or self._first_round_end(pending.group, design),
+                    round_end=self._first_round_end(pending.group, design),
                 )
             )
             for indices, design in chosen

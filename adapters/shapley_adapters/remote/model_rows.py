@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import scipy.sparse
 from ..array_types import IntArray
 from ..errors import InvalidArgumentTypeError
 from ..games.fingerprints import fingerprint
-from ..torch_support.tensor_arrays import array_of, is_tensor, joined_tensors
+from ..torch_support.tensor_arrays import array_of, is_tensor
 
 
 def length_of(value: Any) -> int | None:
@@ -82,7 +83,7 @@ def joined(outputs: Sequence[Any]) -> Any:
     """Return the outputs of parts of the rows together."""
     first = outputs[0]
     if is_tensor(first):
-        return joined_tensors(outputs)
+        return sys.modules["torch"].cat(list(outputs))
     if isinstance(first, (pd.DataFrame, pd.Series)):
         return pd.concat(outputs)
     if isinstance(first, (list, tuple)):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from os import PathLike
 from time import monotonic, perf_counter
 from typing import Any
@@ -100,6 +99,8 @@ class RemoteModel:
     Needs tenacity: `pip install 'shapley-ext[remote]'`. Worker processes (`n_jobs`) have limits and
     counts of their own; with calls at the same time they gain nothing.
     """
+
+    derivative_obstacle = "the model is a RemoteModel"
 
     def __init__(
         self,
@@ -347,10 +348,9 @@ class RemoteModel:
                 self._next_start = start + pause
             stop.wait(start - now)
 
-    def _count(self, **amounts: float) -> None:
+    def _count(self, **amounts: Any) -> None:
         with self._lock:
-            sums = {name: getattr(self.usage, name) + more for name, more in amounts.items()}
-            self.usage = replace(self.usage, **sums)
+            self.usage += Usage(**amounts)
 
     @property
     def _threads(self) -> ThreadPoolExecutor:

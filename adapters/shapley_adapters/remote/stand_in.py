@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +16,13 @@ from ..torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
 from .model_rows import keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
 from .remote_model import RemoteModel
 
-_FACTS = ("is_in_training_mode", "max_input_bytes", "rounding", "rows_at_once")
+_FACTS = (
+    "derivative_obstacle",
+    "is_in_training_mode",
+    "max_input_bytes",
+    "rounding",
+    "rows_at_once",
+)
 """What the games of both hosts ask a model for, beside its outputs."""
 
 _PHASE = np.sqrt(2)
@@ -45,6 +50,8 @@ class StandIn:
 
     def __init__(self, model: Callable[..., Any], is_measured: bool) -> None:
         self.model = model
+        self.remote = model if isinstance(model, RemoteModel) else None
+        self.memory = None if self.remote is None else self.remote.memory
         self.usage = Usage()
         for name in _FACTS:
             if hasattr(model, name):
@@ -66,17 +73,12 @@ class StandIn:
             self._measure(inputs, n_rows, asked)
             asked = self._asked(keys)  # a memory holds now what was answered
         n_calls = 1
-        if isinstance(self.model, RemoteModel):
-            n_calls = len(parts_of(asked, self.model.rows_per_call))
-            self._n_rounds += -(-n_calls // self.model.concurrency)
-            if self.model.memory is not None:
+        if self.remote is not None:
+            n_calls = len(parts_of(asked, self.remote.rows_per_call))
+            self._n_rounds += -(-n_calls // self.remote.concurrency)
+            if self.memory is not None:
                 self._answered.update(keys)
-        self.usage = replace(
-            self.usage,
-            calls=self.usage.calls + n_calls,
-            rows=self.usage.rows + len(asked),
-            remembered_rows=self.usage.remembered_rows + n_rows - len(asked),
-        )
+        self.usage += Usage(n_calls, rows=len(asked), remembered_rows=n_rows - len(asked))
         return tensor_beside(inputs[0], self._made_up(keys))
 
     @property
@@ -85,8 +87,8 @@ class StandIn:
 
         Calls of a `RemoteModel` run at the same time, in rounds, and wait for its rates.
         """
-        model, usage = self.model, self.usage
-        if not isinstance(model, RemoteModel):
+        model, usage = self.remote, self.usage
+        if model is None:
             return self._seconds_of_row * usage.rows
         if not usage.calls:
             return 0.0
@@ -98,8 +100,8 @@ class StandIn:
     @property
     def money(self) -> float:
         """What the calls cost; NaN where a function says it and has seen no call."""
-        model, n_rows = self.model, self.usage.rows
-        if not isinstance(model, RemoteModel) or model.cost is None or not n_rows:
+        model, n_rows = self.remote, self.usage.rows
+        if model is None or model.cost is None or not n_rows:
             return 0.0
         if not callable(model.cost):
             return float(model.cost * n_rows)
@@ -107,9 +109,8 @@ class StandIn:
         return past.money / past.rows * n_rows if past.rows else np.nan
 
     def _keys(self, inputs: tuple[Any, ...], n_rows: int) -> list[bytes]:
-        memory = self.model.memory if isinstance(self.model, RemoteModel) else None
-        if memory is not None:
-            return memory.keys(inputs, n_rows)
+        if self.memory is not None:
+            return self.memory.keys(inputs, n_rows)
         try:
             return keys_of_rows("", inputs, n_rows)
         except InvalidArgumentTypeError as error:
@@ -119,15 +120,15 @@ class StandIn:
 
     def _asked(self, keys: list[bytes]) -> IntArray:
         """Return the rows that the model would be asked for."""
-        if not isinstance(self.model, RemoteModel) or self.model.memory is None:
+        if self.memory is None:
             return np.arange(len(keys))
-        return new_rows(keys, self.model.memory.find(keys).keys() | self._answered)
+        return new_rows(keys, self.memory.find(keys).keys() | self._answered)
 
     def _measure(self, inputs: tuple[Any, ...], n_rows: int, asked: IntArray) -> None:
         """Ask the model for one call; a model that is not remote, for all rows of the batch."""
         self._must_measure = False
-        if isinstance(self.model, RemoteModel):
-            asked = asked[: self.model.rows_per_call]
+        if self.remote is not None:
+            asked = asked[: self.remote.rows_per_call]
         started = perf_counter()
         output = self.model(*rows_at(inputs, n_rows, asked))
         self._seconds_of_row = (perf_counter() - started) / len(asked)

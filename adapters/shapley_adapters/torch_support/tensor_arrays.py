@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,11 +37,6 @@ def array_of_tensor(tensor: Any) -> FloatArray:
     A copy is needed because models may reuse the memory of their output.
     """
     return np.array(array_of(tensor), dtype=np.float64)
-
-
-def joined_tensors(tensors: Sequence[Any]) -> Any:
-    """Return tensors one after the other."""
-    return sys.modules["torch"].cat(list(tensors))
 
 
 def tensor_beside(value: Any, array: Any) -> Any:

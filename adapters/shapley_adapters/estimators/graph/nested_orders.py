@@ -49,10 +49,10 @@ class NestedOrders(Design):
         The number of coalitions of the table when a union was first in the orders.
     pair_ends : array, (U,)
         The number of coalitions of the table when a pair was drawn for all these unions.
-    may_split : bool
-        Whether values decide on further splits.
     numbers : dict of bytes to int
         The index of each packed coalition of the table.
+    may_split : bool
+        Whether values decide on further splits.
     """
 
     view: GraphView
@@ -64,8 +64,8 @@ class NestedOrders(Design):
     upper: IntArray
     ends: IntArray
     pair_ends: IntArray
+    numbers: dict[bytes, int] = field(repr=False)
     may_split: bool = False
-    numbers: dict[bytes, int] = field(default_factory=dict, repr=False)
 
     @property
     def fewest_coalitions(self) -> int:
@@ -159,6 +159,7 @@ def first_order(request: DesignRequest, unions: Unions, n_pairs: int) -> NestedO
         upper=ends + 1,
         ends=np.full(1, n_known),
         pair_ends=np.full(n_pairs, n_known),
+        numbers={_key(coalition): number for number, coalition in enumerate(request.known)},
     )
 
 
@@ -169,9 +170,7 @@ class Refinement:
         self.orders = orders
         self.unions = orders.unions
         self.coalitions = list(orders.table.coalitions[0])
-        self.numbers = dict(orders.numbers) or {
-            _key(coalition): number for number, coalition in enumerate(self.coalitions)
-        }
+        self.numbers = dict(orders.numbers)
         self.places = {union: place for place, union in enumerate(orders.seen.tolist())}
         self.ends, self.pair_ends = orders.ends.tolist(), orders.pair_ends.tolist()
         # Of each union seen and each pair: the coalitions before and after it, in both orders.

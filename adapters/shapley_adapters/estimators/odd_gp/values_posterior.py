@@ -172,9 +172,84 @@ class _Regression:
         others = (vars(self)[name] + vars(other)[name] for name in list(vars(self))[2:])
         return _Regression(*equations, *others)
 
+    def given_effects(
+        self, products: Products, prior: Variances, factors: SizeFactors
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what c adds to φ, (M, M), and the variances of φ given c and the values, (M,)."""
+        variances = np.maximum(products.variances(prior) - self.explained, 0.0)
+        own, other = factors.attributions(len(variances))
+        return (own - other) * np.eye(len(variances)) + other - self.shifts, variances
+
+    def attributions(
+        self, found: MainEffects, index: int, slopes: FloatArray, remaining: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Return the evidence, and means and variances of the attributions, (M,), of one game.
+
+        φ = 2 c + T (v − Z c) + what remains, where T holds covariances with v times R⁻¹.
+
+        Parameters
+        ----------
+        found : MainEffects
+            The posterior of c.
+        index : int
+            Which of the games it is.
+        slopes, remaining : arrays, (M, M) and (M,)
+            Those of `given_effects`.
+        """
+        means = slopes @ found.means + self.means[:, index]
+        of_effects = whitened_by(found.factor, slopes.T)
+        variances = np.einsum("ij,ij->j", of_effects, of_effects) + remaining
+        log_evidence = found.log_evidence - self.half_log_determinant
+        return log_evidence, means, found.scale * variances
+
+    def growth_by_size(self, weights: FloatArray, index: int) -> float:
+        """Return by how much coalitions of other sizes than halves deviate more than is expected.
+
+        All sizes count alike in the attributions, and most values are of halves, which the prior is
+        chosen by. So the other sizes are predicted from the halves.
+        """
+        all_energy, halves_energy = (
+            MainEffects.given(*equations.of_game(index), weights).scale * equations.n
+            for equations in (self.of_all, self.of_halves)
+        )
+        n_others = self.of_all.n - self.of_halves.n
+        mean = max(all_energy / self.of_all.n, TINY)
+        ratio = ((all_energy - halves_energy) / mean + _SHRUNK) / (n_others + _SHRUNK)
+        return _OF_CHOICES * max(1.0, ratio)
+
 
 def _products(factors: FloatArray, columns: FloatArray) -> FloatArray:
     return column_by_column(lambda block: factors.T @ block, columns)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What is kept of the posterior of one game by one prior.
+
+    Attributes
+    ----------
+    choices : list
+        The evidence, means and variances by equal variances of single players, and by a mixture.
+    growth : float
+        See `_Regression.growth_by_size`.
+    likely : MainEffects
+        The more likely effects of single players, without their factor.
+    moments : array, (M,)
+        Their second moments.
+    has_mixture : bool
+        Whether a mixture is more likely than equal variances.
+    """
+
+    choices: list[tuple[float, FloatArray, FloatArray]]
+    growth: float
+    likely: MainEffects
+    moments: FloatArray
+    has_mixture: bool
+
+    @property
+    def log_evidence(self) -> float:
+        """Of the more likely choice, up to a constant."""
+        return max(choice[0] for choice in self.choices)
 
 
 @dataclass(frozen=True)
@@ -235,7 +310,7 @@ def _posterior_of_games(
     n_outputs: int = 1,
 ) -> ValuesPosterior:
     """Return the posterior of games, or of one game whose values have errors."""
-    products = Products.from_coalitions(members)
+    products = Products(members, np.ones(members.shape[1]))
     n_players, n_games = members.shape[1], targets.shape[1]
     by_game = np.ascontiguousarray(targets.T)
     centred = by_game - by_game.mean(axis=1, keepdims=True)
@@ -287,10 +362,20 @@ def _fits(
 ) -> list[_Fit]:
     """Return those of games, (n, B), by one regression, whose matrices are not kept."""
     regression = _Regression.from_values(products, prior, factors, values, errors)
-    model = products, prior, factors, regression
-    return [
-        _Model.fitted(*model, index, is_sparse, start).fit() for index, start in enumerate(starts)
-    ]
+    given, fits = regression.given_effects(products, prior, factors), []
+    for index, start in enumerate(starts):
+        effects = main_effects(*regression.of_all.of_game(index), is_sparse, start)
+        likely = max(effects, key=lambda found: found.log_evidence)
+        fits.append(
+            _Fit(
+                [regression.attributions(found, index, *given) for found in effects],
+                regression.growth_by_size(likely.weights, index),
+                replace(likely, factor=np.empty((0, 0))),
+                likely.second_moments,
+                likely is not effects[0],
+            )
+        )
+    return fits
 
 
 def _alike(fits: Sequence[_Fit], rows: IntArray) -> Iterator[IntArray]:
@@ -332,129 +417,3 @@ def operations_of_values(n_players: int, n_values: int) -> Operations:
     n_block = min(n_values, _MOST_TOGETHER)
     once = n_values * (n_block**2 / 3 + 2 * n_block * n_players + 2 * n_players**2)
     return Operations(once, once + (STEPS + STEPS_AGAIN) * 2 / 3 * n_players**3)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """What is kept of a model.
-
-    Attributes
-    ----------
-    choices : list
-        The evidence, means and variances of each; see `_Model.attributions`.
-    log_evidence : float
-        Of the values, up to a constant.
-    growth : float
-        See `_Model.growth_by_size`.
-    likely : MainEffects
-        The more likely effects, without their factor.
-    moments : array, (M,)
-        Their second moments.
-    has_mixture : bool
-        Whether a mixture is more likely than equal variances.
-    """
-
-    choices: list[tuple[float, FloatArray, FloatArray]]
-    log_evidence: float
-    growth: float
-    likely: MainEffects
-    moments: FloatArray
-    has_mixture: bool
-
-
-@dataclass(frozen=True)
-class _Model:
-    """The posterior of one game by one prior.
-
-    Attributes
-    ----------
-    products, prior, factors
-        The prior, but for the variances of single players.
-    regression : _Regression
-        What it says of several games.
-    index : int
-        Which of them this is.
-    effects : list of MainEffects
-        The posteriors of the effects of single players: by equal variances, and by a mixture.
-    """
-
-    products: Products
-    prior: Variances
-    factors: SizeFactors
-    regression: _Regression
-    index: int
-    effects: list[MainEffects]
-
-    @classmethod
-    def fitted(
-        cls,
-        products: Products,
-        prior: Variances,
-        factors: SizeFactors,
-        regression: _Regression,
-        index: int,
-        is_sparse: bool,
-        start: MainEffects | None = None,
-    ) -> _Model:
-        """Return the model with the main effects of a game, found from a start if there is one."""
-        found = main_effects(*regression.of_all.of_game(index), is_sparse, start)
-        return cls(products, prior, factors, regression, index, found)
-
-    @property
-    def likely(self) -> MainEffects:
-        """The more likely of the posteriors of the effects."""
-        return max(self.effects, key=lambda found: found.log_evidence)
-
-    @property
-    def has_mixture(self) -> bool:
-        """Whether a mixture is more likely than equal variances."""
-        return self.likely is not self.effects[0]
-
-    @property
-    def log_evidence(self) -> float:
-        """Of the values, up to a constant."""
-        return self.likely.log_evidence - self.regression.half_log_determinant
-
-    def fit(self) -> _Fit:
-        """Return what is kept of it, without large matrices."""
-        likely = replace(self.likely, factor=np.empty((0, 0)))
-        return _Fit(
-            choices=list(self.attributions()),
-            log_evidence=self.log_evidence,
-            growth=self.growth_by_size(),
-            likely=likely,
-            moments=self.likely.second_moments,
-            has_mixture=self.has_mixture,
-        )
-
-    def attributions(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-        """Yield the evidence, and means and variances of the attributions, (M,), by each choice.
-
-        φ = 2 c + T (v − Z c) + what remains, where T holds covariances with v times R⁻¹.
-        """
-        regression = self.regression
-        remaining = np.maximum(self.products.variances(self.prior) - regression.explained, 0.0)
-        own, other = self.factors.attributions(len(remaining))
-        slopes = (own - other) * np.eye(len(remaining)) + other - regression.shifts
-        for found in self.effects:
-            means = slopes @ found.means + regression.means[:, self.index]
-            of_effects = whitened_by(found.factor, slopes.T)
-            variances = np.einsum("ij,ij->j", of_effects, of_effects) + remaining
-            log_evidence = found.log_evidence - regression.half_log_determinant
-            yield log_evidence, means, found.scale * variances
-
-    def growth_by_size(self) -> float:
-        """Return by how much coalitions of other sizes than halves deviate more than is expected.
-
-        All sizes count alike in the attributions, and most values are of halves, which the prior is
-        chosen by. So the other sizes are predicted from the halves.
-        """
-        weights, regression = self.likely.weights, self.regression
-        all_energy, halves_energy = (
-            MainEffects.given(*equations.of_game(self.index), weights).scale * equations.n
-            for equations in (regression.of_all, regression.of_halves)
-        )
-        n_others = regression.of_all.n - regression.of_halves.n
-        mean = max(all_energy / regression.of_all.n, TINY)
-        ratio = ((all_energy - halves_energy) / mean + _SHRUNK) / (n_others + _SHRUNK)
-        return _OF_CHOICES * max(1.0, ratio)

@@ -94,15 +94,6 @@ class Products:
     members: CoalitionArray
     strengths: FloatArray
 
-    @classmethod
-    def from_coalitions(
-        cls, members: CoalitionArray, strengths: FloatArray | None = None
-    ) -> Products:
-        """Return those of coalitions, (n, M)."""
-        if strengths is None:
-            strengths = np.ones(members.shape[1])
-        return cls(members, strengths)
-
     @cached_property
     def signs(self) -> FloatArray:
         """Return 1 for members, −1 for other players, (n, M); columns are contiguous."""
@@ -111,7 +102,7 @@ class Products:
 
     def subset_values(self, values: slice | IntArray) -> Products:
         """Return those of some of the coalitions."""
-        return Products(self.members[values], self.strengths)
+        return replace(self, members=self.members[values])
 
     def with_strengths(self, variances: FloatArray) -> Products:
         """Return those where players interact by the variances of their main effects, (M,).
