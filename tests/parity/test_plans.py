@@ -129,6 +129,22 @@ def test_counts_with_background_rows(row, options):
     assert counts(plan) == counts(made)
 
 
+@pytest.mark.filterwarnings("error")
+def test_texts_do_not_look_random():
+    texts = [
+        "The film was not good. I liked the sound! But it rained.",
+        "Good film.",
+        "It is another paragraph here, with clauses. And more; yes.",
+    ]
+    masker = shap_ext.maskers.TextSegments(mask_token="")
+    explainer = shap.Explainer(
+        lambda x: np.array([len(text) for text in x]), masker, algorithm="hierarchy", seed=0
+    )
+    plan = explainer.plan(texts)
+    explainer(texts, silent=True)
+    np.testing.assert_array_equal(plan.evaluations, explainer.last_estimate.evaluations)
+
+
 def test_rows_of_a_frame_a_text_and_a_sparse_table():
     import pandas as pd
     import scipy.sparse
