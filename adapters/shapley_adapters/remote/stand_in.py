@@ -14,7 +14,7 @@ from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentTypeError, ModelOutputError
 from ..model_usage import Usage
 from ..torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
-from .model_rows import keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
+from .model_rows import hashes_of_rows, keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
 from .remote_model import RemoteModel
 
 _FACTS = ("is_in_training_mode", "max_input_bytes", "rounding", "rows_at_once")
@@ -110,6 +110,9 @@ class StandIn:
         memory = self.model.memory if isinstance(self.model, RemoteModel) else None
         if memory is not None:
             return memory.keys(inputs, n_rows)
+        hashes = hashes_of_rows(inputs, n_rows)
+        if hashes is not None:
+            return hashes
         try:
             return keys_of_rows("", inputs, n_rows)
         except InvalidArgumentTypeError as error:
