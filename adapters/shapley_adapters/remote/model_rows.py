@@ -101,7 +101,7 @@ def _typed_rows(value: Any) -> Any:
     if scipy.sparse.issparse(value):
         value = value.toarray()
     array = array_of(value) if is_tensor(value) else value
-    dtype = getattr(array, "dtype", "")
+    dtype: Any = getattr(array, "dtype", "")
     # NumPy's types of texts hold the length of the longest one, which is another row's.
     name = dtype.kind if getattr(dtype, "kind", "") in ("U", "S") else str(dtype)
     return [[name, row] for row in array]
