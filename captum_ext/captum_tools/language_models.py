@@ -158,16 +158,16 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
                 f"num_trials={n_trials}: each trial starts from the same seed, so that one was "
                 "made. For smaller errors raise n_samples; for random answers pass repeats=."
             )
-        inp, method = scores.inp, self.attr_method
+        inp, method, names = scores.inp, self.attr_method, self._names(scores)
         method.attribute(inp.to_tensor().to(self.device), **options)
         players = players_of_parts(inp, options.get("feature_mask"))
         return LLMAttributionResult(
-            method.last_estimate, players, scores.dtype, self.device, **self._names(scores)
+            method.last_estimate, players, scores.dtype, self.device, **names
         )
 
     def _averaged(self, scores: AnswerScores, n_trials: int, options: dict[str, Any]) -> Any:
         """Return captum's result of one of its methods, the mean of some trials."""
-        inp = scores.inp
+        inp, names = scores.inp, self._names(scores)
         parts = inp.to_tensor().to(self.device)
         trials = [self.attr_method.attribute(parts, **options) for _ in range(n_trials)]
         # captum's methods differ in the shape of several outputs.
@@ -176,7 +176,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         return captum.attr.LLMAttributionResult(
             seq_attr=attributions[0],
             token_attr=attributions[1:] if len(attributions) > 1 else None,
-            **self._names(scores),
+            **names,
         )
 
     def _scores(self, inp: Any, given: dict[str, Any], contrast: Any) -> AnswerScores:
@@ -212,7 +212,10 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         return CausalLanguageModel(self.model, self.tokenizer, self.device)
 
     def _names(self, scores: AnswerScores) -> dict[str, Any]:
-        """Return what captum's results have beside attributions."""
+        """Return what captum's results have beside attributions.
+
+        Asked for first: evaluations must not be lost to a tokenizer that cannot name its tokens.
+        """
         names = {
             "input_tokens": scores.inp.values,
             "output_tokens": readable_tokens(scores.scorer.target, self.tokenizer),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
+import shap
 
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.batches.batch_function import (
@@ -82,6 +83,8 @@ def explain_stream(
         "repeats": repeats,
     }
     checked_flag("batched", batched)
+    if isinstance(explainer.masker, shap.maskers.Text):
+        raise _own_features()
     if isinstance(rows, tuple):
         raise InvalidArgumentTypeError(
             "rows is a tuple, which may be the inputs of a model with several inputs. Streams "
@@ -148,10 +151,7 @@ def _explained_block(explainer: Any, explained: Any) -> ExplainedBlock:
     names = explained.feature_names
     is_ragged = explained.values.dtype == object
     if is_ragged or (names is not None and any(isinstance(name, list) for name in names)):
-        raise InvalidArgumentError(
-            "rows: each row has features of its own, such as tokens, which do not fit into a "
-            "table of values. Explain them by explainer(X), chunk after chunk."
-        )
+        raise _own_features()
     arrays = {"values": explained.values, "base_values": explained.base_values}
     bounds = {
         "standard_errors": explained.error_std,
@@ -168,6 +168,13 @@ def _explained_block(explainer: Any, explained: Any) -> ExplainedBlock:
         "output_names": None if output_names is None else list(map(str, output_names)),
     }
     return ExplainedBlock(arrays, _columns(arrays, about), about)
+
+
+def _own_features() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "rows: each row has features of its own, such as tokens, which do not fit into a "
+        "table of values. Explain them by explainer(X), chunk after chunk."
+    )
 
 
 def _identity(explainer: Any, options: dict[str, Any]) -> dict[str, str]:

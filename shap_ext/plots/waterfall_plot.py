@@ -76,7 +76,7 @@ def _draw_errors(drawing: Drawing, lines: Intervals, base: float) -> None:
 
     axes = drawing.axes
     ends = base + np.cumsum(lines.values[::-1])[::-1]
-    _check_arrows(drawing, ends - lines.values)
+    _check_arrows(drawing, ends - lines.values, ends)
     axes.errorbar(
         ends,
         np.arange(len(ends))[::-1],
@@ -114,8 +114,8 @@ def _place_labels(axes: Axes, labels: list[Text], lines: Intervals, ends: FloatA
             label.set_color(style.red_rgb if value >= 0 else style.blue_rgb)
 
 
-def _check_arrows(drawing: Drawing, starts: FloatArray) -> None:
-    """Check that each arrow starts where expected, from the top."""
+def _check_arrows(drawing: Drawing, starts: FloatArray, ends: FloatArray) -> None:
+    """Check that each arrow starts where expected, from the top, to the precision of the ends."""
     from matplotlib.patches import FancyArrow
 
     corners = [np.asarray(arrow.get_xy()) for arrow in drawing.artists_of_kind(FancyArrow)]
@@ -124,4 +124,5 @@ def _check_arrows(drawing: Drawing, starts: FloatArray) -> None:
         points[np.argmin(np.abs(points[:, 0] - start)), 0]
         for points, start in zip(corners, starts, strict=False)
     ]
-    check_values(np.array(drawn), starts, "waterfall", "arrows")
+    drawn_lines = np.concatenate([drawn, ends])  # all starts may be 0 but for rounding
+    check_values(drawn_lines, np.concatenate([starts, ends]), "waterfall", "arrows")

@@ -430,3 +430,17 @@ def test_models_behind_an_interface_give_no_logits():
     explainer = RemoteLLMAttribution(method, WordTokenizer(), Provider())
     with pytest.raises(ModelOutputError, match="1 log-probabilities for a target of 3"):
         explainer.attribute(passages(), TARGET)
+
+
+@pytest.mark.parametrize("make", [Exact, FeatureAblation])
+def test_tokens_are_named_before_evaluations_are_paid_for(make, monkeypatch):
+    model, n_passes = TinyLanguageModel(), []
+    model.register_forward_hook(lambda *_: n_passes.append(1))
+
+    def no_names(tokens, tokenizer):
+        raise KeyError("offset_mapping")  # as captum does with tokenizers that lack them
+
+    monkeypatch.setattr("captum_ext.captum_tools.language_models.readable_tokens", no_names)
+    with pytest.raises(KeyError):
+        LLMAttribution(make(model), WordTokenizer()).attribute(passages(), TARGET)
+    assert not n_passes

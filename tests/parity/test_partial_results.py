@@ -210,6 +210,10 @@ def test_an_error_before_any_row_leaves_the_call_as_it_was():
     partial = ended(explainer, ROWS, max_evals=100)
     assert partial.result is None
     assert repr(partial) == "Partial(0 of 8 rows finished, 0 estimated from less)"
+    explainer.model.n_left = 3
+    with pytest.raises(KeyboardInterrupt):
+        explainer(ROWS, max_evals=100)
+    assert explainer.last_partial is None  # not that of the call before
 
 
 def test_numbers_that_are_not_finite():

@@ -1,5 +1,6 @@
 """Plans: their counts are those of the call that follows, for every estimator in both hosts."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,36 @@ def test_counts_with_background_rows(row, options):
         assert options.get("max_model_rows") == 300
         return
     assert counts(plan) == counts(made)
+
+
+@pytest.mark.filterwarnings("error")
+def test_texts_do_not_look_random():
+    texts = [
+        "The film was not good. I liked the sound! But it rained.",
+        "Good film.",
+        "It is another paragraph here, with clauses. And more; yes.",
+    ]
+    masker = shap_ext.maskers.TextSegments(mask_token="")
+    explainer = shap.Explainer(
+        lambda x: np.array([len(text) for text in x]), masker, algorithm="hierarchy", seed=0
+    )
+    plan = explainer.plan(texts)
+    explainer(texts, silent=True)
+    np.testing.assert_array_equal(plan.evaluations, explainer.last_estimate.evaluations)
+
+
+def test_draws_of_absent_features_are_counted_fast():
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 8)), columns=list("abcdefgh"))
+    masker = shap_ext.maskers.Gaussian(frame, draws=128)
+    explainer = shap.Explainer(lambda x: x["a"].to_numpy(), masker, algorithm="best", seed=0)
+    started = time.perf_counter()
+    plan = explainer.plan(frame[:5])
+    assert time.perf_counter() - started < 3  # a fifth of a second; by digests, six seconds
+    explainer(frame[:5], silent=True)
+    assert plan.rows > 200_000
+    np.testing.assert_array_equal(plan.model_rows, explainer.last_estimate.model_rows)
 
 
 def test_rows_of_a_frame_a_text_and_a_sparse_table():

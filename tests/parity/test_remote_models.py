@@ -51,6 +51,26 @@ def test_other_numbers_of_evaluations_pay_for_what_is_new(tmp_path):
     assert len(set(asked)) == len(asked)
 
 
+def test_texts_are_paid_for_once_whatever_is_in_their_batch(tmp_path):
+    asked = []
+
+    def call(texts):
+        asked.extend(texts.tolist())
+        return np.array([len(text) + 0.1 * text.count("o") for text in texts])
+
+    remote = shap_ext.RemoteModel(call, memory=tmp_path / "paid.db", name="a")
+    explainer = shap.Explainer(
+        remote, shap_ext.maskers.TextSegments(mask_token=""), algorithm="hierarchy", seed=0
+    )
+    texts = ["not so good a film as one hoped", "good film"]
+    explainer(texts, silent=True)
+    assert len(set(asked)) == len(asked)
+    n_asked = len(asked)
+    explainer(texts[1:], silent=True)
+    explainer(texts[::-1], batch_size=3, silent=True)
+    assert len(asked) == n_asked
+
+
 @pytest.mark.parametrize(
     "row", [row for row in ESTIMATORS if not row.is_exact], ids=lambda row: row.id
 )

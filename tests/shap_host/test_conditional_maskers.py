@@ -11,6 +11,7 @@ import shap_ext
 from shap_ext.maskers import Categorical, Causal, Copula, Empirical, Forest, Gaussian, Sampled
 from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import (
+    BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ShapleyExtWarning,
@@ -488,6 +489,21 @@ def test_a_function_of_the_user():
         explained(Sampled(lambda mask, row, n, rng: row[None], DATA, draws=256))
     with pytest.raises(InvalidArgumentTypeError, match="function must be callable"):
         Sampled(DATA, DATA)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_evals": 16}, "max_evals=16 is too small and pays, with repeated draws, for 8 coal"),
+        ({"max_model_rows": 10}, "With max_model_rows=10, max_evals=0 is too small: hierarchy"),
+    ],
+)
+def test_budgets_of_hierarchies_state_what_draws_leave(options, message):
+    explainer = shap.Explainer(
+        MODEL, Gaussian(DATA), algorithm="hierarchy", hierarchy=[range(3), 3, 4, 5], seed=0
+    )
+    with pytest.raises(BudgetError, match=message):
+        explainer(ROWS, **options)
 
 
 @pytest.mark.slow

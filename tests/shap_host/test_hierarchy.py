@@ -40,6 +40,23 @@ def test_tables_of_every_form_of_hierarchy():
     np.testing.assert_allclose(explain(hierarchy=masks).values, wanted, **ROUNDING)
 
 
+@pytest.mark.parametrize(("n_backgrounds", "n_rows"), [(3, 180), (20, 400), (100, 1000)])
+def test_intervals_hold_where_coalitions_have_a_part_of_the_background(n_backgrounds, n_rows):
+    nested = [[[0, 1, 2], [3, 4]], [5, [6, 7]], [8, 9, 10, 11]]
+    background, data = rows(n_backgrounds, 12, seed=2), rows(10, 12, seed=3)
+    weights = rows(12, 3, seed=4)
+
+    def model(x):
+        return np.tanh(x @ weights).sum(axis=1) + x[:, 0] * x[:, 1] * x[:, 5]
+
+    explainer = shap.Explainer(model, background, algorithm="hierarchy", hierarchy=nested, seed=0)
+    exact = explainer(data, max_evals=500).values  # all 160 coalitions
+    found = explainer(data, max_model_rows=n_rows, error_bounds=True)
+    assert (explainer.last_estimate.model_rows <= n_rows).all()
+    are_held = (found.lower_bounds <= exact) & (exact <= found.upper_bounds)
+    assert are_held.mean() > 0.9  # all rows share their draws
+
+
 def test_the_clustering_of_a_partition_masker():
     table = linkage(rows(3, 5, seed=4).T)
     found = explain(masker=shap.maskers.Partition(BACKGROUND, clustering=table))

@@ -416,6 +416,12 @@ class TestWaterfall:
                 assert box.x0 >= high or box.x1 <= low
             plt.close("all")
 
+    def test_one_feature_explains_everything(self):
+        background = np.zeros((1, 11))  # values of the others are rounding errors
+        explainer = shap_ext.BestExplainer(lambda x: x[:, 0] * 1.0, background, seed=0)
+        axes = plots.waterfall(explainer(np.ones(11), error_bounds=True), show=False)
+        np.testing.assert_allclose(segments(axes)[0, :, 0], [1, 1], atol=0.01)
+
     def test_a_table_is_refused(self):
         with pytest.raises(InvalidArgumentError, match=r"explanation\[0\]"):
             plots.waterfall(explanation(), show=False)

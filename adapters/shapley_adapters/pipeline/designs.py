@@ -387,7 +387,11 @@ class GroupDesigns:
             raise memory_error(group.n_players, self.settings) from error
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
-            context = f"{name}={budget} is too small" if budget else f"{name} has to be given"
+            context = f"{name} has to be given"
+            if budget is not None:
+                context = f"{name}={budget} is too small"
+                if request.budget < min(budget, 2**group.n_players):
+                    context += f" and pays, with repeated draws, for {request.budget} coalitions"
             raise BudgetError(f"{context}: {self.settings.name} {error}") from error
         return GroupDesign(design, self.estimator.shortfall(design, request))
 

@@ -81,6 +81,8 @@ def complete_partial(
 ) -> None:
     """Add the host's form of the result, and keep it where a notebook finds it.
 
+    A call that ended before any row was begun leaves none, nor that of an earlier call.
+
     Parameters
     ----------
     error : BaseException
@@ -92,6 +94,7 @@ def complete_partial(
     """
     partial = getattr(error, "partial", None)
     if not isinstance(partial, Partial):
+        owner.last_partial = None
         return
     if len(partial.rows):
         with suppress(Exception):  # whatever it is, the user must see the error of the call

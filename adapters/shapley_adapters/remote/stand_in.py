@@ -13,7 +13,7 @@ from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentTypeError, ModelOutputError
 from ..model_usage import Usage
 from ..torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
-from .model_rows import keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
+from .model_rows import hashes_of_rows, keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
 from .remote_model import RemoteModel
 
 _FACTS = (
@@ -111,6 +111,9 @@ class StandIn:
     def _keys(self, inputs: tuple[Any, ...], n_rows: int) -> list[bytes]:
         if self.memory is not None:
             return self.memory.keys(inputs, n_rows)
+        hashes = hashes_of_rows(inputs, n_rows)
+        if hashes is not None:
+            return hashes
         try:
             return keys_of_rows("", inputs, n_rows)
         except InvalidArgumentTypeError as error:
