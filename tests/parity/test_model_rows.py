@@ -141,6 +141,21 @@ def test_graphs_and_shear_on_a_part_of_the_background(algorithm, options):
     assert 0.9 < np.mean(inside) < 0.99
 
 
+@pytest.mark.parametrize("rows_each", [2, 3, 5])
+def test_intervals_on_graphs_hold_with_few_rows_for_each_coalition(rows_each):
+    """Fewer rows of the model for a background row than players: regressions could interpolate."""
+    options = {"graph": "line", "order": 2}
+    whole = shap.Explainer(Model(), BACKGROUND, algorithm="lshapley", seed=0, **options)
+    exact = whole(X, max_evals=2**M, silent=True).values
+    n_inner = int(whole.last_estimate.evaluations.max()) - 2
+    limit, inside = B + 1 + rows_each * n_inner, []
+    for seed in range(20):
+        _, estimate = explained("lshapley", limit, seed=seed, **options)
+        lower, upper = estimate.interval()
+        inside.append((lower[..., 0] <= exact) & (exact <= upper[..., 0]))
+    assert 0.86 < np.mean(inside) < 0.995
+
+
 @pytest.mark.parametrize(("algorithm", "options"), ON_GRAPHS)
 def test_graphs_on_the_whole_background(algorithm, options):
     """With a budget for it, the numbers are those without, to the last bit."""
@@ -152,16 +167,16 @@ def test_graphs_on_the_whole_background(algorithm, options):
     enough = explainer(X, max_evals=70, max_model_rows=int(n_coalitions) * B, silent=True).values
     np.testing.assert_allclose(enough, expected, atol=1e-13)
     assert not explainer.last_estimate.value_errors.any()
-    # One background row for each coalition is the least.
-    fewest = int(n_coalitions) - 2 + B + 1
+    # Two background rows for each coalition are the least.
+    fewest = 2 * (int(n_coalitions) - 2) + B + 1
     explainer(X, max_evals=70, max_model_rows=fewest, silent=True)
     assert (explainer.last_estimate.model_rows <= fewest).all()
 
 
 def test_budgets_that_do_not_pay_for_a_graph():
-    with pytest.raises(BudgetError, match=r"max_model_rows=31 is too small.* at least 32"):
+    with pytest.raises(BudgetError, match=r"max_model_rows=31 is too small.* at least 33"):
         explained("myerson", 31, graph="line")
-    with pytest.raises(BudgetError, match=r"With max_model_rows=40, max_evals=11 is too small"):
+    with pytest.raises(BudgetError, match=r"With max_model_rows=40, max_evals=6 is too small"):
         explained("lshapley", 40, graph="line", order=2)
 
 

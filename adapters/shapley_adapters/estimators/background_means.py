@@ -23,7 +23,7 @@ import numpy as np
 from ..array_types import BoolArray, FloatArray, IntArray
 from .drawn_units import POOLED, DrawnUnits
 
-_PENALTIES = (0.1, 1.0, 10.0)
+_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Penalties of the ridge regressions, among which leave-one-out residuals choose for each row."""
 
 _STEPS = 4
@@ -33,11 +33,8 @@ little."""
 _NUMBERS = 2**22
 """Numbers of the regressors that are in memory at a time."""
 
-_LEAST_FREEDOM = 0.3
-"""Least degrees of freedom of the residuals of a coalition that has several draws."""
-
-_LEAST_LEFT = 0.05
-"""Least share of a residual that a regression leaves, for the residual of one left out."""
+_LEAST_LEFT = 0.001
+"""Least share of an error that a regression leaves as residual."""
 
 
 def background_means(
@@ -65,11 +62,11 @@ def background_means(
     freedom = (counts - 1.0)[None]
     used = counts == len(weights) if is_unbiased else counts > 0
     if has_controls and used[1:].any():  # the first are the ends
-        effects, spent = _ridge_effects(
+        effects, kept = _ridge_effects(
             odd[:, used], units.signs[used], units.drawn[used], shares[used], population
         )
         if not is_unbiased:
-            freedom = np.maximum(freedom - spent, _LEAST_FREEDOM * (counts > 1))
+            freedom = freedom * kept
     controls = units.signs @ effects  # (G, U, D)
     residuals = (odd - controls) * units.drawn
     left = (residuals * shares).sum(axis=2)
@@ -119,7 +116,7 @@ def _ridge_effects(
 ) -> tuple[FloatArray, FloatArray]:
     """Return how much the main effects of each background row differ from their means, (G, M, D).
 
-    And the degrees of freedom that this takes from the residuals of each unit, (G, U).
+    And the squared residuals of each unit that this leaves, over squared errors, (G, U).
 
     Each background row has a ridge regression of its own. Its targets are the odd parts, less the
     means over the rows that the same coalition was drawn with, which depend on the effects: both
@@ -150,22 +147,26 @@ def _ridge_effects(
         for index, penalty in enumerate(_PENALTIES):
             weights = 1 / (energies[block] + penalty)
             squares[index, :, block] = (rotated @ weights[..., None])[..., 0]
-    losses, spent = [], []
+    has_others = drawn.sum(axis=1) > 1  # a residual beside none is 0
+    has_others[0] = False  # the ends
+    losses, kept = [], []
     for penalty, leverages in zip(_PENALTIES, squares, strict=True):
         effects = step(start, np.full(len(odd), penalty))
-        # More than the leverages: effects have errors, too, beyond what they take from residuals.
-        spent.append((leverages * (2 - leverages) * drawn).sum(axis=1))
-        left = np.maximum(1 - leverages - shares, _LEAST_LEFT)
+        left = np.maximum(1 - leverages, _LEAST_LEFT)
+        # Other rows are predicted with the errors of their effects, too.
+        shrunk = left**2 / (2 - left)
+        kept.append((shrunk * drawn).sum(axis=1) / np.maximum(drawn.sum(axis=1), 1))
         controls = signs @ effects
         means = ((odd - controls) * drawn * shares).sum(axis=2, keepdims=True)
-        left_out = (odd - controls - means) * drawn / left
-        losses.append((left_out[:, 1:] ** 2).sum(axis=(1, 2)))
+        of_others = np.maximum(1 - shares, _LEAST_LEFT)  # the others' share of the mean
+        left_out = ((odd - controls - means) * drawn / (left * of_others))[:, has_others]
+        losses.append((left_out**2).sum(axis=(1, 2)))
     best = np.argmin(losses, axis=0)
     penalties = np.array(_PENALTIES)[best]
     effects = start
     for _ in range(_STEPS):
         effects = step(effects, penalties)
-    return effects, np.array(spent)[best]
+    return effects, np.array(kept)[best]
 
 
 def _residuals(

@@ -184,15 +184,15 @@ class _Planner:
     def _plan_on_graph(self, n_all: int, limit: int) -> DrawPlan:
         """Return the most coalitions and draws where the order of neighbourhoods decides.
 
-        Each has as many background rows as the budget pays for: at least one, or a few where fewer
-        coalitions will do: those of a smaller order, or of unions that are not split. Errors of all
-        coalitions of a hierarchy come from these rows alone.
+        Each has as many background rows as the budget pays for: at least two, which differ, or a
+        few where fewer coalitions will do: those of a smaller order, or of unions that are not
+        split. Errors of all coalitions of a hierarchy come from these rows alone.
         """
         n_inner = limit - self.n_for_ends
-        if n_inner < 1:
-            raise self._too_small(self.n_for_ends + 1)
+        if n_inner < 2:
+            raise self._too_small(self.n_for_ends + 2)
         can_be_fewer = self._finds_order() or self.estimator.has_unions
-        fewest = min(self.n_backgrounds, self._rows_before_others()) if can_be_fewer else 1
+        fewest = min(self.n_backgrounds, self._rows_before_others()) if can_be_fewer else 2
         return DrawPlan(min(n_all, 2 + n_inner // fewest), 1, 1, n_inner)
 
     def _rows_before_others(self) -> int:
