@@ -73,11 +73,12 @@ class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: igno
 
     Examples
     --------
-    Which sentences of a context lead to an answer:
+    Which sentences of a context lead to an answer, by a network and a tokenizer of transformers::
 
-    >>> model = shap_ext.models.LanguageModel(network, tokenizer, "Context: {} Where is she?")
-    >>> masker = shap_ext.maskers.TextSegments("sentences", mask_token="")
-    >>> explanation = shap.Explainer(model, masker, algorithm="oddgp")([context], ["In Paris."])
+        model = shap_ext.models.LanguageModel(network, tokenizer, "Context: {} Where is she?")
+        masker = shap_ext.maskers.TextSegments("sentences", mask_token="")
+        explainer = shap.Explainer(model, masker, algorithm="oddgp")
+        explanation = explainer([context], ["In Paris."])
     """
 
     def __init__(
