@@ -99,7 +99,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         raise NotImplementedError
 
     def _graph(self, game: ForwardFunctionGame) -> Structure | Sequence[Structure] | None:
-        """Return the graph of the players, of methods that have one as an option."""
+        """Return the graph or hierarchy of the players, for methods with `has_graph`."""
         return graph_of_inputs(getattr(self, "graph", None), game)
 
     @attribute_method

@@ -111,7 +111,7 @@ class CoalitionExplainer(ModelExplainer):
         return estimate(game, self._estimator(), settings)
 
     def _graph(self, explained: ExplainedRows) -> Structure | Sequence[Structure] | None:
-        """Return the graph of the players, of explainers that have one as an option."""
+        """Return the graph or hierarchy of the players, for explainers with `has_graph`."""
         return explained.layout.graph(getattr(self, "graph", None))
 
     def __call__(
