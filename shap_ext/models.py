@@ -190,7 +190,7 @@ class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: igno
         return ["whole answer", *(self.tokenizer.decode([token]).strip() for token in tokens)]
 
     def _seeded(self) -> Any:
-        from shapley_adapters.language_models.causal_model import seeded
+        from shapley_adapters.torch_support.random_state import seeded
 
         seed, device = self.seed, getattr(self._model, "device", None)
         if seed is not None:

@@ -29,6 +29,7 @@ NEEDS_TORCH = {
     "derivatives_torch",
     "device_memory",
     "language_models",
+    "random_state",
     "stand_in_module",
     "surrogate_network",
     "surrogate_training",

@@ -20,13 +20,10 @@ from shapley_adapters.language_models.answers import (
     check_answer,
     checked_answer,
 )
-from shapley_adapters.language_models.causal_model import (
-    AnswersPrompts,
-    CausalLanguageModel,
-    seeded,
-)
+from shapley_adapters.language_models.causal_model import AnswersPrompts, CausalLanguageModel
 from shapley_adapters.language_models.remote_language_model import RemoteLanguageModel
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.torch_support.random_state import seeded
 
 from ..attributions.amortized_attribution import refuse_trained
 from ..attributions.attribute_methods import NamedAttribution

@@ -18,7 +18,7 @@ from lightning.pytorch.callbacks import Callback  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.efficiency_gaps import TrainingRows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
-from shapley_adapters.amortized.fitting import seeded  # noqa: E402
+from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
 from shapley_adapters.amortized.objectives import (  # noqa: E402
     efficient,
@@ -338,7 +338,7 @@ def test_checkpoints_of_other_options_are_refused(options, words, tmp_path):
 def test_checkpoints_of_other_networks_are_refused(tmp_path):
     fitted(folder=tmp_path)
     game, training = CountingGame(), Training(epochs=4, seed=0, folder=tmp_path)
-    for network, options in (("mlp", {"widths": (8,)}), (seeded(0, Own), None)):
+    for network, options in (("mlp", {"widths": (8,)}), (built(0, Own), None)):
         with pytest.raises(InvalidArgumentError, match="network differs"):
             AmortizedShapley.fit(game, game.x, training, network, options)
 
@@ -489,7 +489,7 @@ class Own(torch.nn.Module):
 
 def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
     game = CountingGame()
-    own = seeded(0, Own)
+    own = built(0, Own)
     amortized = AmortizedShapley.fit(game, game.x, Training(epochs=3), own)
     amortized.save(tmp_path / "a")
     with pytest.raises(InvalidArgumentError, match="Own.*network="):
@@ -506,7 +506,7 @@ def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
 
 
 def test_modules_of_one_s_own_are_copied(tmp_path):
-    game, own = CountingGame(), seeded(0, Own)
+    game, own = CountingGame(), built(0, Own)
     before = {name: value.clone() for name, value in own.state_dict().items()}
     training = Training(epochs=3, seed=0)
     first, again = (AmortizedShapley.fit(game, game.x, training, own) for _ in range(2))
@@ -540,7 +540,7 @@ def test_networks_return_attributions_of_all_players(network, x, n_players):
 
 def test_cells_of_the_grid_stand_where_they_are_in_the_image():
     """An image that is bright in one corner gets other attributions in that corner."""
-    network = seeded(0, lambda: UNet((1, 16, 16), 16, 1))
+    network = built(0, lambda: UNet((1, 16, 16), 16, 1))
     dark, bright = torch.zeros(2, 1, 1, 16, 16)
     bright[..., :4, 12:] = 5.0
     change = (network(bright) - network(dark)).abs()[0, :, 0].reshape(4, 4)

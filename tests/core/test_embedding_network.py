@@ -16,7 +16,7 @@ from shapley_adapters.amortized.embedding_network import (  # noqa: E402
     EmbeddingNetwork,
     PiecewiseLinear,
 )
-from shapley_adapters.amortized.fitting import seeded  # noqa: E402
+from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.networks import build  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
@@ -68,7 +68,7 @@ def explained(amortized, game, batch_size=None):
 
 def functions(knots, seed=0, n_functions=3):
     n_inputs, n_knots = np.shape(knots)
-    made = seeded(seed, lambda: PiecewiseLinear(n_inputs, n_knots, n_functions))
+    made = built(seed, lambda: PiecewiseLinear(n_inputs, n_knots, n_functions))
     made.knots.copy_(torch.as_tensor(knots))
     return made
 
@@ -115,8 +115,8 @@ def test_knots_are_numbers_of_the_training_rows():
 
 
 def test_numbers_of_a_player_are_added():
-    alone = seeded(0, lambda: EmbeddingNetwork((4,), 4, 2))
-    joint = seeded(0, lambda: EmbeddingNetwork((4,), 2, 2, players=[1, 0, 1, 1]))
+    alone = built(0, lambda: EmbeddingNetwork((4,), 4, 2))
+    joint = built(0, lambda: EmbeddingNetwork((4,), 2, 2, players=[1, 0, 1, 1]))
     x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         every, sums = alone(x), joint(x)

@@ -14,7 +14,7 @@ pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.fitting import seeded  # noqa: E402
+from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     SurrogateTraining,
@@ -171,7 +171,7 @@ def test_killed_training_goes_on_without_loss(tmp_path):
 
 
 def test_modules_of_one_s_own_are_copied(tmp_path):
-    own = seeded(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
+    own = built(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
     before = own[1].weight.detach().clone()
     first, again = (fitted(network=own, epochs=1) for _ in range(2))
     first.save(tmp_path / "a")
@@ -235,7 +235,7 @@ class Own(torch.nn.Module):
 
 
 def test_modules_of_one_s_own(tmp_path):
-    surrogate = fitted(network=seeded(0, Own), epochs=2)
+    surrogate = fitted(network=built(0, Own), epochs=2)
     surrogate.save(tmp_path / "a")
     with pytest.raises(InvalidArgumentError, match="Own.*network="):
         TrainedSurrogate.load(tmp_path / "a")

@@ -24,7 +24,7 @@ pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.fitting import seeded  # noqa: E402
+from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
@@ -97,7 +97,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
         AmortizedShapley.load,
     ),
     "own": (
-        lambda: trained(seeded(0, Own)),
+        lambda: trained(built(0, Own)),
         lambda path: AmortizedShapley.load(path, Own()),
     ),
     "surrogate": (lambda: surrogate("mlp", {"widths": (8,)}), TrainedSurrogate.load),
@@ -106,7 +106,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
         TrainedSurrogate.load,
     ),
     "surrogate, own": (
-        lambda: surrogate(seeded(0, own_of_surrogate)),
+        lambda: surrogate(built(0, own_of_surrogate)),
         lambda path: TrainedSurrogate.load(path, own_of_surrogate()),
     ),
 }

@@ -1,26 +1,34 @@
-"""Models on GPUs. The tests that need a device are skipped where there is none."""
+"""Models on each device of the machine: the CPU always, a GPU where there is one."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import shap
 
-import shap_ext  # noqa: F401 # it makes shap know the algorithms
+import shap_ext
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from tests.helpers.optional import captum_ext, module, nn, torch
 
+captum = module("captum.attr")
+language_models = module("tests.helpers.language_models")
 device_memory = module("shapley_adapters.torch_support.array_module")
+random_state = module("shapley_adapters.torch_support.random_state")
 
 N_FEATURES = 12
 
 
-def has(device):
-    return {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}[device]()
+def devices():
+    is_there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    return [name for name, is_available in is_there.items() if is_available]
 
 
-@pytest.fixture(params=["cuda", "mps"])
+@pytest.fixture(params=devices())
 def device(request):
-    if not has(request.param):
-        pytest.skip(f"there is no {request.param} device here: this is untested")
     return request.param
 
 
@@ -72,6 +80,67 @@ def test_captum_explains_modules_on_a_device(name, device):
     torch.testing.assert_close(
         attributions.cpu(), through_captum(name, Network()), atol=1e-5, rtol=0
     )
+
+
+@pytest.mark.parametrize("host", ["shap", "captum"])
+def test_answers_on_a_device_are_explained_and_follow_from_the_seed(host, device):
+    """Sampled answers draw from the generators of the device, which are restored."""
+
+    def mean_token(answers):
+        return [sum(map(len, text.split())) for text in answers.texts]
+
+    gen_args = {"max_new_tokens": 3, "do_sample": True}
+    values = {}
+    for score in ("log_prob", mean_token):
+        for on in ("cpu", device, device):
+            network = language_models.TinyLanguageModel().float().to(on)
+            words = language_models.WordTokenizer()
+            states = [g.get_state() for g in random_state._generators(torch.device(on))]
+            if host == "shap":
+                model = shap_ext.models.LanguageModel(
+                    network, words, score=score, gen_args=gen_args, seed=0
+                )
+                masker = shap_ext.maskers.TextSegments("words", mask_token="a")
+                explainer = shap.Explainer(model, masker, algorithm="enumeration")
+                options = {} if score == "log_prob" else {"repeats": 3, "max_evals": 30}
+                found = explainer(["the cat sat"], ["on a"], batch_size=8, **options).values[0]
+            else:
+                explainer = captum_ext.LLMAttribution(
+                    captum_ext.Exact(network, seed=0), words, score
+                )
+                prompt = captum.TextTokenInput("the cat sat", words, skip_tokens=[1])
+                options = {} if score == "log_prob" else {"repeats": 3, "gen_args": gen_args}
+                result = explainer.attribute(prompt, "on a", **options)
+                assert result.seq_attr.device.type == on
+                found = result.seq_attr.cpu().numpy()
+            values.setdefault((score, on), []).append(found)
+            after = [g.get_state() for g in random_state._generators(torch.device(on))]
+            assert all(map(torch.equal, states, after))
+    np.testing.assert_allclose(
+        values["log_prob", device][-1], values["log_prob", "cpu"][0], atol=1e-5
+    )
+    np.testing.assert_array_equal(*values[mean_token, device][-2:])
+
+
+def test_a_seed_goes_to_the_given_device_only(monkeypatch):
+    """The generators stand for those of two devices; there are none in most machines."""
+    others = tuple(torch.Generator().manual_seed(i) for i in (5, 6))
+    cuda = SimpleNamespace(init=lambda: None, current_device=lambda: 1, default_generators=others)
+    before = [g.get_state() for g in (torch.default_generator, *others)]
+    for device, drawn in (("cuda:0", others[0]), ("cuda", others[1])):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "cuda", cuda)
+            on, draws = torch.device(device), []
+            for seed in (3, 3, 2**64 + 3):
+                with random_state.seeded(seed, on):
+                    draws.append((torch.rand(2), torch.rand(2, generator=drawn)))
+        assert all(map(torch.equal, draws[0], draws[1]))
+        assert not any(map(torch.equal, draws[0], draws[2]))
+        after = [g.get_state() for g in (torch.default_generator, *others)]
+        assert all(map(torch.equal, before, after))
+    with pytest.raises(TypeError), random_state.seeded(0):
+        torch.rand(1) + "an error"
+    assert torch.equal(before[0], torch.get_rng_state())
 
 
 def test_batches_take_a_share_of_the_free_memory(monkeypatch):

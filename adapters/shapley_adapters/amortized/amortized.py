@@ -22,7 +22,7 @@ from ..pipeline.settings import Settings
 from .checkpoints import network_digest
 from .efficiency_gaps import SomeRows, TrainingRows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
-from .fitting import outside_inference_mode, seeded
+from .fitting import built, outside_inference_mode
 from .networks import build, with_players
 from .objectives import TARGETS
 from .progress import Progress
@@ -166,9 +166,7 @@ class AmortizedShapley:
             name, module = type(network).__name__, copy.deepcopy(network).float()
         else:
             name = network
-            module = seeded(
-                training.seed, lambda: build(name, shape, n_players, n_outputs, options)
-            )
+            module = built(training.seed, lambda: build(name, shape, n_players, n_outputs, options))
         explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
         _check_shape(explainer, rows, n_players)
         trained = train(rows, explainer, training, network_digest(name, options, module), shifted)

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ..arguments import checked_choice, checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
+from ..torch_support.random_state import seeded
 from .checkpoints import TrainingFingerprint, sign_checkpoint
 from .progress import Progress
 
@@ -257,8 +258,7 @@ def fit(module: FittedModule, progress: Progress) -> None:
     if checkpoint is not None and _has_stopped(checkpoint):
         module.on_load_checkpoint(checkpoint)
     else:
-        with _quiet(), torch.random.fork_rng(devices=[]), torch.enable_grad():
-            torch.manual_seed(torch_seed(schedule.seed))  # for layers that draw random numbers
+        with _quiet(), torch.enable_grad():
             _run(module, last, checkpoint is not None, progress)
     module.take_best_weights()
 
@@ -288,7 +288,8 @@ def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Pr
     trainer = pl.Trainer(
         max_epochs=schedule.epochs, callbacks=callbacks, num_sanity_val_steps=0, **options
     )
-    with _keyboard_interrupts(schedule):
+    device = trainer.strategy.root_device  # on which layers such as dropout draw
+    with _keyboard_interrupts(schedule), seeded(schedule.seed, device):
         trainer.fit(module, ckpt_path=str(last) if is_resumed else None, weights_only=True)
 
 
@@ -402,18 +403,10 @@ class _quiet:  # noqa: N801  used as a function
         self._logger.setLevel(self._level)
 
 
-def seeded(seed: int, make: Callable[[], ModuleT]) -> ModuleT:
+def built(seed: int, make: Callable[[], ModuleT]) -> ModuleT:
     """Return the module that `make` builds, its weights drawn from `seed` alone."""
-    with torch.random.fork_rng(devices=[]), in_single_precision():
-        torch.manual_seed(torch_seed(seed))
+    with seeded(seed), in_single_precision():
         return make()
-
-
-def torch_seed(seed: int) -> int:
-    """Return a seed that torch accepts; larger ones are mapped to 63 bits."""
-    if seed < 2**63:
-        return seed
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
 
 
 @contextmanager

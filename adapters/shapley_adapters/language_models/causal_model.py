@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -225,14 +224,3 @@ class CausalLanguageModel:
         at = firsts.to(logits.device)[:, None] + steps - (n_read - logits.shape[1])
         chosen: Tensor = logits[torch.arange(len(rows), device=logits.device)[:, None], at]
         return chosen if chosen.dtype == torch.float64 else chosen.float()
-
-
-@contextmanager
-def seeded(seed: int | None, device: torch.device | None) -> Iterator[None]:
-    """Let answers that are sampled on a device follow from a seed, if there is one."""
-    if seed is None:
-        yield
-        return
-    with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..amortized.checkpoints import TrainingFingerprint, digest, network_digest
-from ..amortized.fitting import FittedModule, Schedule, fit, outside_inference_mode, seeded
+from ..amortized.fitting import FittedModule, Schedule, built, fit, outside_inference_mode
 from ..amortized.network_files import Fields, NetworkFile, read_file, write_file
 from ..amortized.networks import checked_network
 from ..amortized.progress import Progress
@@ -158,7 +158,7 @@ class TrainedSurrogate:
             "the player of each entry": digest(players, absent),
         }
         with outside_inference_mode():
-            surrogate = seeded(
+            surrogate = built(
                 training.seed,
                 lambda: SurrogateNetwork.around(
                     make, rows, outputs[training_rows], absent, is_distribution
