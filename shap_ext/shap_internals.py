@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -135,6 +136,9 @@ def own_copy(masker: Any) -> Any:
     if type(masker) is shap.maskers.Text:
         masker_copy = copy.copy(masker)
         masker_copy._s = None
+        if getattr(masker.tokenizer, "is_fast", True) is False:
+            masker_copy.tokenizer = copy.copy(masker.tokenizer)
+            masker_copy.tokenizer.__class__ = _without_offsets(type(masker.tokenizer))
         return masker_copy
     if type(masker) is shap.maskers.Image:
         masker_copy = copy.copy(masker)
@@ -143,6 +147,22 @@ def own_copy(masker: Any) -> Any:
     if type(masker) is shap.maskers.Fixed:
         return masker
     return None
+
+
+@functools.cache
+def _without_offsets(tokenizer: type) -> type:
+    """Return a class of slow tokenizers of transformers that say that they know no offsets.
+
+    As of transformers 5 they ignore `return_offsets_mapping`; shap's Text masker waits for an
+    error, after which it asks for the tokens themselves.
+    """
+
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        if options.pop("return_offsets_mapping", False):
+            raise NotImplementedError
+        return tokenizer.__call__(self, *arguments, **options)
+
+    return type(tokenizer.__name__, (tokenizer,), {"__call__": call})
 
 
 def inner_masker(masker: Any) -> Any:

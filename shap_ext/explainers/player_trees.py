@@ -13,7 +13,7 @@ from shapley_adapters.hierarchies.default_trees import tree_of_words
 from shapley_adapters.hierarchies.reading import HIERARCHY_FORMS, HierarchyLike, read_hierarchy
 
 from ..games.explained_rows import ExplainedRows
-from ..shap_internals import inner_masker
+from ..shap_internals import inner_masker, own_copy
 
 _MOST_CLUSTERED_TOKENS = 1000
 """Tokens up to which shap clusters a text, which takes a second; the time grows with the square."""
@@ -41,7 +41,8 @@ def trees_of_rows(
 def _default_trees(explained: ExplainedRows, masker: Any) -> PlayerTree | list[PlayerTree] | None:
     """Return the trees of maskers with a clustering, and of texts; None for those of places."""
     layout, (part, *others) = explained.layout, explained.parts
-    clustering = getattr(inner_masker(masker) or masker, "clustering", None)
+    inner = inner_masker(masker) or masker
+    clustering = getattr(own_copy(inner) or inner, "clustering", None)
     is_joint = explained.groups is not None and explained.groups.any_joint
     is_alone = not (others or is_joint or part.segments is not None)
     if is_alone and isinstance(clustering, np.ndarray):

@@ -241,15 +241,9 @@ def _check_readable(row: MaskedRow, index: int) -> None:
     except Exception as error:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise
-        remedy = "An empty text has no tokens to explain."
-        if error.args == ("offset_mapping",):  # a KeyError of slow tokenizers of transformers 5
-            remedy = (
-                "shap's Text masker needs a tokenizer that returns where tokens are in the text, a "
-                "fast one in transformers. shap_ext.maskers.TextSegments needs none."
-            )
         raise InvalidArgumentError(
             f"X, row {row_number(index)}: the masker cannot read {_brief(row.inputs)} "
-            f"({type(error).__name__}: {error}). {remedy}"
+            f"({type(error).__name__}: {error}). An empty text has no tokens to explain."
         ) from error
 
 

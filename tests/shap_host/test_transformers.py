@@ -3,12 +3,14 @@
 import os
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 import shap
 
 import shap_ext  # it makes shap know the algorithms
 from shap_ext.inputs.pipelines import _n_positions
+from shap_ext.shap_internals import own_copy
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
@@ -333,7 +335,7 @@ def test_tokens_are_masked_as_written_here(build, collapse, mask_token):
     assert list(sv.data[0])[inside] == pieces
 
 
-def test_slow_tokenizers_without_offsets_are_refused():
+def test_slow_tokenizers_know_no_offsets():
     class Slow(transformers.PreTrainedTokenizer):  # type: ignore[name-defined]
         def __init__(self):
             self.words = {word: i for i, word in enumerate(WORDS)}
@@ -353,14 +355,25 @@ def test_slow_tokenizers_without_offsets_are_refused():
         def _convert_id_to_token(self, index):
             return WORDS[index]
 
-    masker = shap.maskers.Text(Slow())
-    if int(transformers.__version__.split(".")[0]) >= 5:
-        with pytest.raises(InvalidArgumentError, match=r"X, row 0: .*TextSegments needs none"):
-            shap.Explainer(score, masker, algorithm="enumeration")(TEXTS)
-        return
+    tokenizer = Slow()
+    masker = shap.maskers.Text(tokenizer)
     sv = shap.Explainer(score, masker, algorithm="enumeration")(TEXTS)
-    wanted = values_by_oracle(masker, score, TEXTS[0])
+    words = TEXTS[0].split()
+
+    def value(coalition):
+        kept = (word if i in coalition else "[MASK]" for i, word in enumerate(words))
+        return score([" ".join(kept)])[0]
+
+    wanted = shapley_values(len(words), value)
     np.testing.assert_allclose(sv.values[0], wanted, rtol=0, atol=1e-10)
+    assert [str(word).strip() for word in sv.data[0]] == words
+    assert type(tokenizer) is Slow and masker.tokenizer is tokenizer
+    sent = cloudpickle.loads(cloudpickle.dumps(own_copy(masker)))  # as to workers
+    assert sent.token_segments(TEXTS[0])[0] == own_copy(masker).token_segments(TEXTS[0])[0]
+    tree = shap.Explainer(score, masker, algorithm="hierarchy", seed=0)(TEXTS)
+    np.testing.assert_allclose(
+        tree.values[0].sum(axis=0), sv.values[0].sum(axis=0), rtol=0, atol=1e-10
+    )
 
 
 # What is known of pipelines before they are called
