@@ -90,8 +90,8 @@ class OutputSelection:
                 raise OneValueForBatchError
             raise ModelOutputError(
                 f"forward_func must return one entry for each of its {n_rows} examples; its output "
-                f"has shape {shape}. If it returns one result for the whole batch, pass "
-                "perturbations_per_eval=1."
+                f"has shape {shape}. A single example needs a batch axis, inputs[None]; for one "
+                "result of the whole batch, pass perturbations_per_eval=1."
             )
         if n_rows == self.n_examples > 1:
             self._shape_of_all = shape

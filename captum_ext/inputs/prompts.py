@@ -30,6 +30,9 @@ def check_prompt(inp: Any, kinds: tuple[Any, ...]) -> None:
             f"inp has {inp.n_itp_features} parts to explain and needs {n_least}: the attribution "
             "of a single token is the difference that its absence makes. Pass a longer text."
         )
+    for index, mask in enumerate(getattr(inp, "mask_list", None) or ()):
+        if not mask.any():
+            raise InvalidArgumentError(f"inp.mask_list[{index}] has no pixels. Leave it out.")
 
 
 def skip(tokens: Tensor, skipped: Any, tokenizer: Any) -> Tensor:

@@ -169,9 +169,10 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
         return Dataset(list(data["text"]))
     if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
         return Dataset(data)
+    advice = f" Pass a list of texts, [{name}]." if isinstance(data, str) and not is_table else ""
     raise InvalidArgumentTypeError(
         f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; got "
-        f"{type(data).__name__}."
+        f"{type(data).__name__}.{advice}"
     )
 
 

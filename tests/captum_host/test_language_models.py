@@ -187,6 +187,10 @@ def test_images(overlaps):
     theirs, _ = attributed(ShapleyValues(MODEL), inp)
     torch.testing.assert_close(result.token_attr.float(), theirs.token_attr, rtol=0, atol=1e-5)
     assert result.seq_attr.abs().min() > 1e-3
+    if overlaps:
+        inp.mask_list[1] = torch.zeros_like(labels, dtype=torch.bool)
+        with pytest.raises(InvalidArgumentError, match=r"mask_list\[1\] has no pixels"):
+            attributed(Exact(MODEL), inp)
 
 
 # What it costs, and what is passed on
