@@ -79,7 +79,7 @@ def windows(
     of_channels = _groups_of_channels(n_channels, channels)
     labels: IntArray = of_times[:, None] * (of_channels.max() + 1) + of_channels
     if not (is_plain or channels_last):
-        labels = labels.T
+        labels = np.ascontiguousarray(labels.T)  # captum's samplers fail with other tensors
     return labels.reshape(shape)
 
 

@@ -29,7 +29,9 @@ MEAN = np.array([[0.5, -1.0]])
     ],
 )
 def test_labels(shape, options, wanted):
-    assert windows(shape, **options).tolist() == wanted
+    labels = windows(shape, **options)
+    assert labels.tolist() == wanted
+    assert labels.flags.c_contiguous  # captum's samplers need contiguous masks
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ Each superpixel is then one feature: it is in the picture, or it is replaced by 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from captum.attr import ShapleyValueSampling
+from captum.attr import KernelShap, ShapleyValueSampling
 from captum.attr import visualization as viz
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
@@ -98,7 +98,7 @@ print(f"largest error {(by_square - exact).abs().max():.3f}")
 print(f"exact values within 1.96 standard errors: {is_inside.float().mean():.0%}")
 
 # %%
-# captum's own sampler gets the same number of evaluations for comparison. It explains an output
+# captum's own estimators get the same number of evaluations for comparison. They explain an output
 # of the network, so the margin becomes a function.
 
 
@@ -107,12 +107,28 @@ def eight_minus_three(x):
     return out[:, 8] - out[:, 3]
 
 
-n_orders = 256 // 16
-by_captum = ShapleyValueSampling(eight_minus_three).attribute(
-    eight, baselines=0, feature_mask=squares, n_samples=n_orders, perturbations_per_eval=16
-)
-for name, values in {"captum": by_captum, "OddGP": by_square}.items():
-    print(f"{name:8} error {(values - exact)[0, 0, ::2, ::2].abs().sum():.2f}")
+arguments = {"baselines": 0, "feature_mask": squares, "perturbations_per_eval": 16}
+found = {
+    "captum: KernelShap": KernelShap(eight_minus_three).attribute(
+        eight, n_samples=256, **arguments
+    ),
+    "captum: ShapleyValueSampling": ShapleyValueSampling(eight_minus_three).attribute(
+        eight, n_samples=256 // 16, **arguments
+    ),
+    "captum_ext: OddGP": by_square,
+}
+figure, panels = plt.subplots(2, 3, figsize=(8, 5), layout="constrained")
+scales = (exact.abs().max(), max((values - exact).abs().max() for values in found.values()))
+for (name, values), column in zip(found.items(), panels.T, strict=True):
+    for panel, numbers, scale in zip(column, (values, values - exact), scales, strict=True):
+        picture = panel.imshow(numbers[0, 0], cmap="PiYG", vmin=-scale, vmax=scale)
+        panel.set_axis_off()
+        if panel in panels[:, -1]:
+            figure.colorbar(picture, ax=panel)
+    error = (values - exact)[0, 0, ::2, ::2].abs().sum()
+    column[0].set_title(name, fontsize=9)
+    column[1].set_title(f"error; sum {error:.2f}", fontsize=9)
+plt.show()
 
 # %%
 # Superpixels that follow the strokes

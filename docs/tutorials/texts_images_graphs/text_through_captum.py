@@ -1,12 +1,13 @@
 """
-Texts through captum: tokens and embeddings
-===========================================
+Texts through captum: tokens, embeddings, pairs
+===============================================
 
 **For whom:** you explain a torch model of texts with captum.
 
 There are two ways. You can explain the token ids as they are: an absent word becomes the padding
 token. Or you explain the embeddings, with a mask that makes each word one feature, so that
-methods with derivatives can be used. Both give the same values, and this page shows both.
+methods with derivatives can be used. Both give the same values, and this page shows both. At its
+end, it explains how similar a network finds two texts.
 """
 
 # %%
@@ -21,6 +22,8 @@ import numpy as np
 import pandas as pd
 import torch
 from captum.attr import (
+    KernelShap,
+    ShapleyValueSampling,
     configure_interpretable_embedding_layer,
     remove_interpretable_embedding_layer,
 )
@@ -146,13 +149,72 @@ remove_interpretable_embedding_layer(net, layer)
 print("source of the cooperators:", shear.last_estimate.cooperators)
 
 # %%
-# The distance of both from the exact values, which need all coalitions of up to 13 words:
+# The distance of both from the exact values, which need all coalitions of up to 13 words, beside
+# that of captum's methods with as many evaluations. Padding is no feature for them, too, if one
+# mask number holds it:
 
 exact = Exact(net).attribute(rows, baselines=0)
-for name, values in {"OddGP, tokens": by_token, "Shear, embeddings": by_embedding}.items():
+mask = torch.where(rows == 0, 0, torch.arange(length) + 1)
+by_captum = {}
+for name, method_of_captum in {
+    "KernelShap": KernelShap,
+    "ValueSampling": ShapleyValueSampling,
+}.items():
+    of_texts = []
+    for row, of_row in zip(rows, mask, strict=True):
+        _, players = of_row.unique(return_inverse=True)
+        n_samples = 200 if method_of_captum is KernelShap else 200 // len(players.unique())
+        of_texts.append(
+            method_of_captum(net).attribute(
+                row[None], baselines=0, feature_mask=players[None], n_samples=n_samples
+            )[0]
+        )
+    by_captum[f"captum: {name}"] = torch.stack(of_texts)
+found = {"OddGP, tokens": by_token, "Shear, embeddings": by_embedding, **by_captum}
+for name, values in found.items():
     error = (values - exact).abs().sum(dim=1)
-    print(f"{name:18}", "  ".join(f"{e:.2f}" for e in error))
-print(f"{'sum of |exact|':18}", "  ".join(f"{s:.2f}" for s in exact.abs().sum(dim=1)))
+    print(f"{name:22}", "  ".join(f"{e:5.2f}" for e in error))
+print(f"{'sum of |exact|':22}", "  ".join(f"{s:5.2f}" for s in exact.abs().sum(dim=1)))
+
+# %%
+# Pairs of texts: why are they similar?
+# -------------------------------------
+# The last state of the network is an embedding of a text. A forward function may take two texts;
+# here it returns the cosine of their embeddings. Both are inputs, and all their words are features.
+
+
+def similarity(first, second):
+    states = [net.memory(net.embedding(tokens))[0][:, -1] for tokens in (first, second)]
+    return nn.functional.cosine_similarity(*states)
+
+
+pair = ["the film was not boring", "i found the plot good"]
+first, second = (torch.tensor([[ids[word] for word in text.split()]]) for text in pair)
+explainer = OddGP(similarity, seed=0)
+of_first, of_second = explainer.attribute((first, second), baselines=(0, 0), n_samples=1024)
+print(f"similarity {similarity(first, second).item():.2f}")
+
+# %%
+# Words of the one text interact with words of the other: a pair of them says more, or less, than
+# both alone. `interactions` has the order of all features: the words of the first text, then those
+# of the second.
+
+matrix = explainer.interactions((first, second), baselines=(0, 0), n_samples=1024)[0]
+between = matrix[: first.shape[1], first.shape[1] :]
+figure, axes = plt.subplots(figsize=(6, 4.5))
+limit = float(between.abs().max())
+picture = axes.imshow(between, cmap="PiYG", vmin=-limit, vmax=limit)
+for axis, text, values in zip("yx", pair, (of_first, of_second), strict=True):
+    words_of_text = [f"{word}\n{v:+.2f}" for word, v in zip(text.split(), values[0], strict=True)]
+    axes.set(**{f"{axis}ticks": range(len(words_of_text)), f"{axis}ticklabels": words_of_text})
+axes.set_title("words, what they add to the similarity, and their interactions", fontsize=9)
+figure.colorbar(picture, label="interaction")
+figure.tight_layout()
+plt.show()
+
+# %%
+# Two texts of padding are equal, so that the attributions are the distance to a similarity of 1.
+# "not" makes the first text unlike padding, and "good" in the second takes a part of that back.
 
 # %%
 # What to read next

@@ -1,13 +1,120 @@
 """
-Time series: which years decide a forecast?
-===========================================
+Time series: sensors and forecasts
+==================================
 
-**For whom:** your model forecasts from a window of past values, and you want to know which of
-them it uses.
+**For whom:** your model reads the signals of sensors, or forecasts from past values, and you want
+to know which times it uses.
 
 Neighbouring values of a series say almost the same, so that single values are hard to read. This
-page explains single years, groups of years, and years as neighbours on a line.
+page explains windows of two sensors, single years, and years as neighbours on a line.
 """
+
+# %%
+# Two sensors of a machine
+# ------------------------
+# The signals are simulated: vibration, and temperature. A fault is a short burst of vibration
+# after which the machine gets warmer. A burst alone, or warming alone, is none.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from captum.attr import KernelShap, ShapleyValueSampling
+from torch import nn
+
+from captum_ext import CShapley, Exact, OddGP, visualize_timeseries_attr_with_error, windows
+
+N_TIMES = 120
+rng = np.random.default_rng(0)
+
+
+def simulated(has_burst, gets_warmer):
+    """Return a signal, (2, times): vibration and temperature."""
+    times, begin = np.arange(N_TIMES), rng.integers(20, 70)
+    signal = rng.normal(scale=[[0.3], [0.2]], size=(2, N_TIMES))
+    in_burst = (times >= begin) & (times < begin + 15)
+    signal[0] += has_burst * in_burst * 2 * np.sin(1.5 * times)
+    signal[1] += gets_warmer * 1.5 / (1 + np.exp((begin + 20 - times) / 3))
+    return signal
+
+
+events = rng.integers(2, size=(600, 2))
+signals = torch.tensor(np.stack([simulated(*event) for event in events]), dtype=torch.float32)
+is_fault = torch.tensor(events.all(axis=1), dtype=torch.float32)
+
+
+class Detector(nn.Module):
+    """Looks for patterns of nine times, and for how strong each is somewhere; log-odds."""
+
+    def __init__(self):
+        super().__init__()
+        self.patterns = nn.Conv1d(2, 12, 9, padding=4)
+        self.head = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+
+    def forward(self, x):
+        return self.head(torch.relu(self.patterns(x)).amax(dim=2))
+
+
+torch.manual_seed(0)
+detector = Detector()
+optimizer = torch.optim.AdamW(detector.parameters(), lr=0.01)
+for _ in range(15):
+    for batch in torch.randperm(450).split(50):
+        optimizer.zero_grad()
+        out = detector(signals[batch])
+        nn.functional.binary_cross_entropy_with_logits(out, is_fault[batch]).backward()
+        optimizer.step()
+detector.eval().requires_grad_(False)
+is_right = (detector(signals[450:]) > 0) == is_fault[450:].bool()
+print(f"right for {is_right.float().mean():.0%} of 150 other signals")
+
+# %%
+# Windows of sensors as players
+# -----------------------------
+# `windows` makes a feature mask: fifteen times of one sensor are a player. The baseline is the mean
+# of the signals without burst and warming. We explain the log-odds of a fault, with 200
+# evaluations, by captum's methods and by ours, which has 95 % intervals. The points are the exact
+# values, from all 65,536 coalitions.
+
+labels = torch.as_tensor(windows(signals.shape[1:], 15, channels_last=False))[None]
+quiet = signals[(torch.as_tensor(events) == 0).all(dim=1)].mean(dim=(0, 2))
+arguments = {"baselines": quiet[None, :, None].expand(1, 2, N_TIMES), "feature_mask": labels}
+fault = signals[450:][is_fault[450:].bool()][:1]
+
+torch.manual_seed(0)
+np.random.seed(0)
+ours = OddGP(detector, seed=0)
+by_oddgp, error = ours.attribute(fault, **arguments, n_samples=200, return_standard_error=True)
+found = {
+    "captum: KernelShap": KernelShap(detector).attribute(fault, **arguments, n_samples=200),
+    "captum: ShapleyValueSampling": ShapleyValueSampling(detector).attribute(
+        fault, **arguments, n_samples=200 // 16
+    ),
+    "captum_ext: OddGP": by_oddgp,
+}
+exact = Exact(detector).attribute(fault, **arguments)
+
+figure, axes = plt.subplots(2, 3, figsize=(12, 5), sharex=True, sharey="row", layout="constrained")
+middles = np.arange(7, N_TIMES, 15)
+for column, (name, values) in zip(axes.T, found.items(), strict=True):
+    visualize_timeseries_attr_with_error(
+        values[0],
+        error[0] if values is by_oddgp else torch.zeros_like(error[0]),
+        fault[0],
+        channel_labels=["vibration", "temperature"],
+        channels_last=False,
+        plt_fig_axis=(figure, column),
+        use_pyplot=False,
+    )
+    for panel, of_channel in zip(column, exact[0, :, ::15], strict=True):
+        panel.plot(middles, of_channel, "k.")
+    distance = (values - exact)[0, :, ::15].abs().mean()
+    column[0].set_title(f"{name}\nmean distance to the exact values {distance:.2f}", fontsize=9)
+plt.show()
+
+# %%
+# The burst and the warming after it decide. Some bars of captum's have the wrong sign, and nothing
+# in its picture says so.
 
 # %%
 # Sunspots since 1700
@@ -15,22 +122,14 @@ page explains single years, groups of years, and years as neighbours on a line.
 # The mean number of sunspots of each year (:download:`sunspots.csv <sunspots.csv>`; National
 # Geophysical Data Center, public domain). They come and go in cycles of about eleven years.
 
-import matplotlib.pyplot as plt
-import numpy as np
-import pandas as pd
-import torch
-from torch import nn
-
-from captum_ext import CShapley, OddGP
-
 sunspots = pd.read_csv("sunspots.csv", index_col="year")["sunspots"]
 series = torch.tensor(sunspots.to_numpy() / 100, dtype=torch.float32)
 
 WINDOW = 24
-windows = series.unfold(0, WINDOW, 1)[:-1]
+past = series.unfold(0, WINDOW, 1)[:-1]
 following = series[WINDOW:]
 n_train = 220
-print(f"{n_train} windows to learn from, {len(windows) - n_train} to test")
+print(f"{n_train} windows to learn from, {len(past) - n_train} to test")
 
 # %%
 # A network that forecasts the next year
@@ -41,10 +140,10 @@ net = nn.Sequential(nn.Linear(WINDOW, 32), nn.Tanh(), nn.Linear(32, 1), nn.Flatt
 optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, weight_decay=0.05)
 for _ in range(300):
     optimizer.zero_grad()
-    nn.functional.mse_loss(net(windows[:n_train]), following[:n_train]).backward()
+    nn.functional.mse_loss(net(past[:n_train]), following[:n_train]).backward()
     optimizer.step()
 net.eval().requires_grad_(False)
-test, truth = windows[n_train:], following[n_train:]
+test, truth = past[n_train:], following[n_train:]
 error = (net(test) - truth).abs().mean() * 100
 naive = (test[:, -1] - truth).abs().mean() * 100
 print(f"mean error {error:.0f} sunspots; {naive:.0f} if next year is expected to be as this year")
@@ -58,7 +157,7 @@ print(f"mean error {error:.0f} sunspots; {naive:.0f} if next year is expected to
 first_year = int(sunspots.index[0])
 last = 1989 - first_year - WINDOW  # the window that ends with 1988
 years = np.arange(1989 - WINDOW, 1989)
-window = windows[last : last + 1]
+window = past[last : last + 1]
 method = OddGP(net, seed=0)
 by_year, errors = method.attribute(
     window, baselines=series.mean().item(), n_samples=400, return_standard_error=True
@@ -85,10 +184,9 @@ plt.show()
 #
 # Groups of years
 # ---------------
-# `feature_mask` makes three years one feature. There are eight features, so that the values are
-# exact.
+# Three years are one feature. There are eight features, so that the values are exact.
 
-groups = torch.arange(WINDOW)[None] // 3
+groups = torch.as_tensor(windows((WINDOW,), 3))[None]
 by_group = method.attribute(
     window, baselines=series.mean().item(), feature_mask=groups, n_samples=256
 )
