@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -137,8 +136,7 @@ def own_copy(masker: Any) -> Any:
         masker_copy = copy.copy(masker)
         masker_copy._s = None
         if getattr(masker.tokenizer, "is_fast", True) is False:
-            masker_copy.tokenizer = copy.copy(masker.tokenizer)
-            masker_copy.tokenizer.__class__ = _without_offsets(type(masker.tokenizer))
+            masker_copy.tokenizer = _without_offsets(masker.tokenizer)
         return masker_copy
     if type(masker) is shap.maskers.Image:
         masker_copy = copy.copy(masker)
@@ -149,20 +147,22 @@ def own_copy(masker: Any) -> Any:
     return None
 
 
-@functools.cache
-def _without_offsets(tokenizer: type) -> type:
-    """Return a class of slow tokenizers of transformers that say that they know no offsets.
+def _without_offsets(tokenizer: Any) -> Any:
+    """Return a copy of a slow tokenizer of transformers that says that it knows no offsets.
 
     As of transformers 5 they ignore `return_offsets_mapping`; shap's Text masker waits for an
     error, after which it asks for the tokens themselves.
     """
+    kind = type(tokenizer)
 
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         if options.pop("return_offsets_mapping", False):
             raise NotImplementedError
-        return tokenizer.__call__(self, *arguments, **options)
+        return kind.__call__(self, *arguments, **options)
 
-    return type(tokenizer.__name__, (tokenizer,), {"__call__": call})
+    changed = copy.copy(tokenizer)
+    changed.__class__ = type(kind.__name__, (kind,), {"__call__": call})
+    return changed
 
 
 def inner_masker(masker: Any) -> Any:
