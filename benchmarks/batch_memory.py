@@ -10,10 +10,12 @@ GPT-2 of 4 layers with 50,000 words explains an answer of 10 tokens to a prompt 
 from __future__ import annotations
 
 import argparse
+import importlib
 import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 CASES = {"image": (None, 1, 16, 64), "prompt": (None, 1, 8, 32)}
 """Of each case: coalitions in a batch; None lets the package choose."""
@@ -47,15 +49,16 @@ def explain_prompt(size: int | None) -> None:
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     from captum_ext import LLMAttribution, OddGP
 
+    transformers: Any = importlib.import_module("transformers")  # it is untyped
     numbers = Tokenizer(WordLevel({str(i): i for i in range(50_257)}, unk_token="0"))
     numbers.pre_tokenizer = Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=numbers, unk_token="0")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=numbers, unk_token="0")
     torch.manual_seed(0)
-    network = GPT2LMHeadModel(GPT2Config(n_embd=256, n_layer=4, n_head=4)).eval()
+    config = transformers.GPT2Config(n_embd=256, n_layer=4, n_head=4)
+    network = transformers.GPT2LMHeadModel(config).eval()
     tokens = torch.randint(1, 50_000, (110,)).tolist()
     passages = [" ".join(map(str, tokens[i : i + 10])) for i in range(0, 100, 10)]
     inputs = TextTemplateInput(lambda *kept: " ".join(filter(None, kept)) or "0", passages)

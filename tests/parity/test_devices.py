@@ -1,6 +1,7 @@
 """Models on each device of the machine: the CPU always, a GPU where there is one."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_answers_on_a_device_are_explained_and_follow_from_the_seed(host, device
         return [sum(map(len, text.split())) for text in answers.texts]
 
     gen_args = {"max_new_tokens": 3, "do_sample": True}
-    values = {}
+    values: dict[Any, list[Any]] = {}
     for score in ("log_prob", mean_token):
         for on in ("cpu", device, device):
             network = language_models.TinyLanguageModel().float().to(on)
@@ -102,7 +103,7 @@ def test_answers_on_a_device_are_explained_and_follow_from_the_seed(host, device
                 )
                 masker = shap_ext.maskers.TextSegments("words", mask_token="a")
                 explainer = shap.Explainer(model, masker, algorithm="enumeration")
-                options = {} if score == "log_prob" else {"repeats": 3, "max_evals": 30}
+                options: Any = {} if score == "log_prob" else {"repeats": 3, "max_evals": 30}
                 found = explainer(["the cat sat"], ["on a"], batch_size=8, **options).values[0]
             else:
                 explainer = captum_ext.LLMAttribution(
