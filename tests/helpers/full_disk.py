@@ -63,8 +63,10 @@ def explained(model: Any) -> Callable[[], Any]:
 
 def with_memory(model: Model, disk: Path) -> Callable[[], Any]:
     """Return a call that keeps what it pays for."""
-    remote = {"memory": disk / "paid.db", "name": "a", "concurrency": 2, "rows_per_call": 4}
-    return explained(shap_ext.RemoteModel(model, **remote))
+    path = disk / "paid.db"
+    return explained(
+        shap_ext.RemoteModel(model, memory=path, name="a", concurrency=2, rows_per_call=4)
+    )
 
 
 def with_stream(ending: str) -> Callable[[Model, Path], Callable[[], Any]]:

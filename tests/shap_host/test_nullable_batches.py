@@ -36,3 +36,20 @@ def test_nullable_numbers_beside_texts_hold_nan():
     )
     answer = explainer.batch_function(frame.head(1))(frame)
     assert answer["shap_x"].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [([1, 2, None], "Int64"), ([True, False, None], "boolean"), ([1.5, 2.5, None], "float64")],
+)
+def test_kept_columns_may_lack_entries_that_the_example_has(cells, kept):
+    """An engine's first row is no nullable column, and its later batches hold NaN or None."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [3.0, 4.0, 5.0], "kept": cells})
+    example = frame.head(1).astype({"kept": type(cells[0])})
+    explainer = shap_ext.EnumerationExplainer(lambda rows: rows.sum(axis=1), np.zeros((1, 2)))
+    explain = explainer.batch_function(example, keep=["kept"])
+    answer = explain(frame)["kept"]
+    assert str(answer.dtype) == kept
+    assert answer.isna().tolist() == [False, False, True]
+    assert answer[:2].tolist() == cells[:2]
+    assert explain(frame[:2])["kept"].dtype == example["kept"].dtype
