@@ -331,6 +331,15 @@ def test_files_of_others_are_refused(tmp_path):
         model(ROWS[:2])
 
 
+def test_a_folder_holds_a_file(tmp_path):
+    for _ in range(2):
+        model = RemoteModel(curved, memory=tmp_path, name="a")
+        np.testing.assert_array_equal(model(ROWS), curved(ROWS))
+    assert model.usage.rows == 0
+    with pytest.raises(InvalidArgumentError, match="does not exist"):
+        RemoteModel(curved, memory=tmp_path / "no folder" / "m", name="a")
+
+
 def test_models_move_to_other_processes():
     copy = pickle.loads(pickle.dumps(RemoteModel(curved, rows_per_call=50)))
     np.testing.assert_array_equal(copy(ROWS), curved(ROWS))

@@ -184,8 +184,8 @@ def test_the_remedy_for_few_rows_is_more_rows():
     with pytest.warns(ShapleyExtWarning, match=r"order 1 needs .*\. Raise max_model_rows\."):
         explained("lshapley", 80, graph="line")
     words = r"within max_model_rows=300: .* Raise max_model_rows or"
+    explainer = shap_ext.RandomOrderExplainer(Model(), BACKGROUND)
     with pytest.warns(ShapleyExtWarning, match=words):
-        explainer = shap_ext.RandomOrderExplainer(Model(), BACKGROUND)
         explainer(X, max_model_rows=300, tolerance=1e-9, silent=True)
 
 

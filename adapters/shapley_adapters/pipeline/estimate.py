@@ -69,6 +69,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         If the model fails in a worker.
     """
     used = getattr(game, "usage", None)  # of a remote model
+    if used is not None:  # whose limits and counts are those of one process
+        settings = replace(settings, n_jobs=1)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     if settings.max_seconds is not None:

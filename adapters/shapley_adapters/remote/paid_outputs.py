@@ -28,6 +28,8 @@ _FORMAT = 0x5348_5031
 _SECONDS_TO_WAIT = 60.0
 """For another process that is writing."""
 
+_NAME_IN_FOLDER = "outputs.db"
+
 _KEYS_AT_ONCE = 500
 """SQLite takes up to 999 values in a statement."""
 
@@ -71,6 +73,8 @@ class PaidOutputs:
 
     def __post_init__(self) -> None:
         """Make the file, or refuse one of others."""
+        if self.path.is_dir():
+            self.path /= _NAME_IN_FOLDER
         with self._database() as database:
             (found,) = database.execute("PRAGMA application_id").fetchone()
             tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
