@@ -11,7 +11,7 @@ import pytest
 import shap
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-import shap_ext  # noqa: F401 # it makes shap know the algorithms
+import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
 
