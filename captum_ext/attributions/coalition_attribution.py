@@ -66,6 +66,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     independent_rows = False
     has_graph = False
     _evaluates_coalitions = True
+    _is_planned = False  # of the copy whose call runs for its plan alone
     _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
@@ -235,6 +236,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
+            is_planned=self._is_planned,
             interactions=self._interaction_index or None,
             n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
@@ -286,6 +288,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         tolerance: float | str | None = None,
         max_model_rows: int | None = None,
         repeats: int = 1,
+        max_seconds: float | None = None,
     ) -> Plan:
         """Return what a call of `attribute` would cost, without calling the forward function.
 
@@ -300,6 +303,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             As in `attribute`.
         perturbations_per_eval, return_standard_error, tolerance, max_model_rows, repeats
             As in `attribute`. With a tolerance, the plan holds the most that a call may take.
+        max_seconds : float, optional
+            The time for a call. The plan has the largest budget for which the model's time, by the
+            calls so far or by that of `measure`, fits into it.
         measure : bool
             Whether to call the forward function once: `rows_per_call` rows of a `RemoteModel`,
             which its memory keeps, or the first batch of another one. The plan then has seconds and
@@ -314,7 +320,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         Raises
         ------
         InvalidArgumentError, InvalidArgumentTypeError, BudgetError
-            If the call would refuse an argument; if a network explains, whose cost is not known.
+            If the call would refuse an argument; if a network explains, whose cost is not known; if
+            `max_seconds` is too short, or the model's time is not known.
 
         Examples
         --------
@@ -325,7 +332,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         3 rows, 100 evaluations each; 302 rows of the model
         """
 
-        def call(twin: CoalitionAttribution, stand_in: Any) -> None:
+        def call(twin: CoalitionAttribution, stand_in: Any, budget: int | None) -> None:
             twin.forward_func = stand_in
             twin.attribute(
                 inputs,
@@ -333,17 +340,23 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
                 target if measure else None,  # made-up outputs are one for each example
                 additional_forward_args,
                 feature_mask,
-                n_samples,
+                budget,
                 perturbations_per_eval,
                 return_standard_error=return_standard_error,
                 tolerance=tolerance,
                 max_model_rows=max_model_rows,
                 repeats=repeats,
+                max_seconds=max_seconds,
             )
 
-        has_batch_size = perturbations_per_eval is not None
         return plan_call(
-            self, self.forward_func, call, measure=measure, has_batch_size=has_batch_size
+            self,
+            self.forward_func,
+            call,
+            budget=None if n_samples is None else checked_count("n_samples", n_samples),
+            max_seconds=max_seconds,
+            measure=measure,
+            has_batch_size=perturbations_per_eval is not None,
         )
 
     def batch_function(

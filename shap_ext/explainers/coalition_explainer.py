@@ -86,6 +86,7 @@ class CoalitionExplainer(ModelExplainer):
     independent_rows = False
     has_graph = False
     _evaluates_coalitions = True
+    _is_planned = False  # of the copy whose call runs for its plan alone
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
@@ -256,6 +257,7 @@ class CoalitionExplainer(ModelExplainer):
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
+            is_planned=self._is_planned,
             interactions=index,
             trace=trace,
             n_jobs=self.n_jobs,
@@ -338,6 +340,7 @@ class CoalitionExplainer(ModelExplainer):
         tolerance: float | str | None = None,
         max_model_rows: int | None = None,
         repeats: int = 1,
+        max_seconds: float | None = None,
         interactions: bool | str = False,
     ) -> Plan:
         """Return what a call would cost, without calling the model.
@@ -358,6 +361,9 @@ class CoalitionExplainer(ModelExplainer):
         max_evals, error_bounds, batch_size, tolerance, max_model_rows, repeats, interactions
             As in a call of the explainer. With a tolerance, the plan holds the most that a call
             may take.
+        max_seconds : float, optional
+            The time for a call. The plan has the largest budget for which the model's time, by the
+            calls so far or by that of `measure`, fits into it.
 
         Returns
         -------
@@ -367,7 +373,8 @@ class CoalitionExplainer(ModelExplainer):
         Raises
         ------
         InvalidArgumentError, InvalidArgumentTypeError, BudgetError
-            If the call would refuse an argument; if a network explains, whose cost is not known.
+            If the call would refuse an argument; if a network explains, whose cost is not known; if
+            `max_seconds` is too short, or the model's time is not known.
 
         Examples
         --------
@@ -377,25 +384,33 @@ class CoalitionExplainer(ModelExplainer):
         3 rows, 100 evaluations each; 3,020 rows of the model
         """
 
-        def call(twin: CoalitionExplainer, stand_in: Any) -> None:
+        def call(twin: CoalitionExplainer, stand_in: Any, budget: int | None) -> None:
             twin.model, twin.output_names = stand_in, None  # made-up outputs have no name
             twin(
                 *args,
-                max_evals=max_evals,
+                max_evals="auto" if budget is None else budget,
                 error_bounds=error_bounds,
                 batch_size=batch_size,
                 silent=True,
                 tolerance=tolerance,
                 max_model_rows=max_model_rows,
                 repeats=repeats,
+                max_seconds=max_seconds,
                 interactions=interactions,
             )
 
         model = inner_model(self.model)
         if not is_torch_module(model):
             model = prediction_function(model)
-        has_batch_size = batch_size != "auto"
-        return plan_call(self, model, call, measure=measure, has_batch_size=has_batch_size)
+        return plan_call(
+            self,
+            model,
+            call,
+            budget=count_or_auto("max_evals", max_evals),
+            max_seconds=max_seconds,
+            measure=measure,
+            has_batch_size=batch_size != "auto",
+        )
 
     def shap_interaction_values(
         self,

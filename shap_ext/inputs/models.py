@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -277,9 +278,12 @@ def _numbers(output: ModelOutput) -> FloatArray:
     except ModelOutputError:  # a ValueError, too
         raise
     except (TypeError, ValueError) as error:
+        advice = "Explain a function that does, such as predict_proba."
+        if inspect.iscoroutine(output):
+            output.close()
+            advice = "Wrap the coroutine function: shap_ext.RemoteModel(model)."
         raise ModelOutputError(
-            f"The model must return numbers; it returned {type(output).__name__}. Explain a "
-            "function that does, such as predict_proba."
+            f"The model must return numbers; it returned {type(output).__name__}. {advice}"
         ) from error
     raise ModelOutputError("The model must return real numbers; it returned complex ones.")
 

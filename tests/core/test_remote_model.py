@@ -305,8 +305,15 @@ def test_a_full_disk_loses_no_output(tmp_path, monkeypatch):
 
     real = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=Full, **k))
-    with pytest.warns(UserWarning, match="disk is full. Outputs are used from now on without"):
+    with pytest.warns(UserWarning, match="disk is full.* Outputs are held by this process"):
         np.testing.assert_array_equal(model(ROWS), curved(ROWS))
+    np.testing.assert_array_equal(model(ROWS), curved(ROWS))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model(ROWS), curved(ROWS))
+    assert model.usage.rows == len(ROWS)
+    again = RemoteModel(curved, memory=tmp_path / "m", name="a")
+    np.testing.assert_array_equal(again(ROWS), curved(ROWS))
+    assert again.usage.rows == 0
 
 
 def test_files_of_others_are_refused(tmp_path):
@@ -322,6 +329,15 @@ def test_files_of_others_are_refused(tmp_path):
         database.execute("UPDATE outputs SET dtype = 'O'")
     with pytest.raises(CheckpointError, match="damaged"):
         model(ROWS[:2])
+
+
+def test_a_folder_holds_a_file(tmp_path):
+    for _ in range(2):
+        model = RemoteModel(curved, memory=tmp_path, name="a")
+        np.testing.assert_array_equal(model(ROWS), curved(ROWS))
+    assert model.usage.rows == 0
+    with pytest.raises(InvalidArgumentError, match="does not exist"):
+        RemoteModel(curved, memory=tmp_path / "no folder" / "m", name="a")
 
 
 def test_models_move_to_other_processes():

@@ -2,6 +2,7 @@
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.engines import tables
@@ -45,3 +46,18 @@ def test_workers_of_dask_share_the_rows_of_a_call(client, tmp_path):
         found = tables.estimate_by_jobs(tmp_path, None)
     tables.assert_loaded_once_per_process(tmp_path)
     np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@tables.at_sizes
+def test_a_mixed_table_in_skewed_partitions_while_a_worker_is_killed(n_rows, client, tmp_path):
+    paths = tables.write_skewed_parts(n_rows, tmp_path / "parts")
+    frame = dask_frames.from_map(pd.read_parquet, paths)
+    explain = tables.explain_mixed(frame.head(1, npartitions=-1), tmp_path)
+    found = frame.map_partitions(explain, meta=explain.meta)
+    found.to_parquet(str(tmp_path / "out"))
+    tables.assert_mixed_as_in_one_process(pd.read_parquet(tmp_path / "out"), n_rows, tmp_path)
+
+
+def test_rows_of_a_killed_worker_are_explained_again(client, tmp_path):
+    wanted, found = tables.estimates_with_a_killed_worker("dask", tmp_path)
+    np.testing.assert_array_equal(found, wanted)

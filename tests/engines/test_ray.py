@@ -6,7 +6,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import shap
 
 from tests.engines import tables
 
@@ -50,13 +49,16 @@ def test_rows_of_a_killed_worker_are_explained_again(tmp_path):
     from ray.util.joblib import register_ray
 
     register_ray()
-    rows, background = tables.table()[tables.COLUMNS].to_numpy(), np.zeros((1, 4))
-    model = tables.EndsOneProcess(tmp_path)
-    explainer = shap.Explainer(model, background, algorithm="leastsquares", seed=0)
-    wanted = explainer(rows).values
-    with (
-        joblib.parallel_config(backend="ray", n_jobs=2),
-        pytest.warns(UserWarning, match="A worker process ended before"),
-    ):
-        found = explainer(rows).values
+    with pytest.warns(UserWarning, match="A worker process ended before"):
+        wanted, found = tables.estimates_with_a_killed_worker("ray", tmp_path)
     np.testing.assert_array_equal(found, wanted)
+
+
+@tables.at_sizes
+def test_a_mixed_table_in_skewed_blocks_while_a_worker_is_killed(n_rows, tmp_path):
+    paths = tables.write_skewed_parts(n_rows, tmp_path / "parts")
+    data = ray.data.read_parquet(paths)
+    explain = tables.explain_mixed(data.take_batch(1, batch_format="pandas"), tmp_path)
+    found = data.map_batches(explain, batch_format="pandas", batch_size=None)
+    found.write_parquet(str(tmp_path / "out"))
+    tables.assert_mixed_as_in_one_process(pd.read_parquet(tmp_path / "out"), n_rows, tmp_path)

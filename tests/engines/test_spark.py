@@ -6,6 +6,7 @@ import sys
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.engines import tables
@@ -20,7 +21,8 @@ def spark():
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    # A task of a killed worker is tried again, as on a cluster; "local[2]" would give it up.
+    builder = SparkSession.builder.master("local[2, 4]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "7").getOrCreate()
     yield session
     session.stop()
@@ -46,3 +48,22 @@ def test_workers_of_spark_share_the_rows_of_a_call(spark, tmp_path):
     with joblib.parallel_config(backend="spark", n_jobs=2):
         found = tables.estimate_by_jobs(tmp_path, None)
     np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@tables.at_sizes
+def test_a_mixed_table_in_skewed_partitions_while_a_worker_is_killed(n_rows, spark, tmp_path):
+    tables.write_skewed_parts(n_rows, tmp_path / "parts")
+    # Three kinds and none: most of the partitions are empty, and one has nine tenths of the rows.
+    frame = spark.read.parquet(str(tmp_path / "parts")).repartition(8, "kind")
+    explain = tables.explain_mixed(frame.limit(1).toPandas(), tmp_path)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", n_rows // 10)
+    found = frame.mapInPandas(explain.each_batch, schema=explain.spark_schema)
+    found.write.parquet(str(tmp_path / "out"))
+    tables.assert_mixed_as_in_one_process(pd.read_parquet(tmp_path / "out"), n_rows, tmp_path)
+
+
+def test_rows_of_a_killed_worker_are_explained_again(spark, tmp_path):
+    joblibspark = pytest.importorskip("joblibspark", reason="joblibspark is not installed")
+    joblibspark.register_spark()
+    wanted, found = tables.estimates_with_a_killed_worker("spark", tmp_path)
+    np.testing.assert_array_equal(found, wanted)

@@ -11,7 +11,7 @@ import pytest
 import shap
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-import shap_ext  # noqa: F401 # it makes shap know the algorithms
+import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
 
@@ -200,3 +200,11 @@ def test_captum_explains_batches_of_a_table():
     assert of_both.columns[:4] == [
         "attribution_age_0", "attribution_income_0", "attribution_height_0", "attribution_age_1",
     ]  # fmt: skip
+
+
+def test_rows_of_a_frame_are_copied_once_and_not_for_each_batch():
+    """Rows of a frame are stored by columns; to take some of them copies the whole table."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)))
+    explainer = shap_ext.RandomOrderExplainer(lambda rows: rows[:, 0], np.zeros((1, 3)))
+    assert not frame.to_numpy().flags.c_contiguous
+    assert explainer.explained_rows((frame,)).game.rows.flags.c_contiguous

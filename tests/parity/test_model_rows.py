@@ -7,7 +7,7 @@ import scipy.sparse
 import shap
 
 import shap_ext
-from shapley_adapters.errors import BudgetError, InvalidArgumentError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.optional import captum_ext, torch
 
@@ -178,6 +178,15 @@ def test_budgets_that_do_not_pay_for_a_graph():
         explained("myerson", 31, graph="line")
     with pytest.raises(BudgetError, match=r"With max_model_rows=40, max_evals=6 is too small"):
         explained("lshapley", 40, graph="line", order=2)
+
+
+def test_the_remedy_for_few_rows_is_more_rows():
+    with pytest.warns(ShapleyExtWarning, match=r"order 1 needs .*\. Raise max_model_rows\."):
+        explained("lshapley", 80, graph="line")
+    words = r"within max_model_rows=300: .* Raise max_model_rows or"
+    explainer = shap_ext.RandomOrderExplainer(Model(), BACKGROUND)
+    with pytest.warns(ShapleyExtWarning, match=words):
+        explainer(X, max_model_rows=300, tolerance=1e-9, silent=True)
 
 
 def test_both_hosts_give_the_same_numbers():

@@ -379,3 +379,54 @@ def test_bad_arguments():
     with pytest.raises(InvalidArgumentTypeError, match="measure"):
         explainer.plan(ROWS, measure="yes")  # type: ignore[arg-type]
     assert explainer.last_estimate is None
+
+
+@pytest.mark.parametrize("name", ["random order", "best"])
+def test_a_time_is_planned_by_one_call(name):
+    row = next(row for row in ESTIMATORS if row.id == name)
+    calls = []
+
+    def slow(x):
+        calls.append(len(x))
+        time.sleep(0.02)
+        return curved(x)
+
+    remote = shap_ext.RemoteModel(slow, concurrency=1, rows_per_call=8)
+    explainer = row.explainer(remote, ZEROS, seed=0, **row.options)
+    with pytest.raises(InvalidArgumentError, match="max_seconds=2 needs the time of the model"):
+        explainer.plan(ROWS, max_seconds=2)
+    assert calls == []
+    for max_seconds in (1.2, 4):
+        plan = explainer.plan(ROWS, max_seconds=max_seconds, measure=max_seconds == 1.2)
+        assert len(calls) == 1
+        assert 0.8 * max_seconds < plan.seconds <= 0.92 * max_seconds
+        # A budget that is a quarter larger would not fit.
+        more = explainer.plan(ROWS, max_evals=int(1.25 * plan.evaluations.max()))
+        assert more.seconds > 0.92 * max_seconds
+        assert f"At most: max_seconds={max_seconds:g} pays for" in plan.note
+    limited = explainer.plan(ROWS, max_evals=300, max_seconds=60)
+    np.testing.assert_array_equal(
+        limited.evaluations, explainer.plan(ROWS, max_evals=300).evaluations
+    )
+    with pytest.raises(BudgetError, match=r"max_seconds=0\.01 is too short: at least \d+ eval"):
+        explainer.plan(ROWS, max_seconds=0.01)
+    with pytest.raises(InvalidArgumentError, match="max_seconds"):
+        explainer.plan(ROWS, max_seconds=-1)
+    assert len(calls) == 1
+    on_graph = shap_ext.MyersonExplainer(slow, ZEROS, graph="line", seed=0)
+    with pytest.raises(InvalidArgumentError, match="cannot be used with"):
+        on_graph.plan(ROWS, max_seconds=2, measure=True)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_a_time_is_planned_in_captum():
+    import torch
+
+    def slow(x):
+        time.sleep(0.001 * len(x))
+        return several(x)
+
+    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(slow(x)), seed=0)
+    plan = method.plan(torch.tensor(ROWS), target=1, max_seconds=1, measure=True)
+    assert 0.4 < plan.seconds <= 0.92
+    assert plan.rows == pytest.approx(3 * plan.evaluations[0], rel=0.1)

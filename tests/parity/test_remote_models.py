@@ -8,6 +8,7 @@ import shap
 from tqdm import tqdm
 
 import shap_ext
+from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.pipeline import one_round
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import HAS_TORCH
@@ -139,6 +140,32 @@ def test_the_estimate_and_the_bar_say_what_was_used(monkeypatch, capsys):
     plain = shap.Explainer(model, BACKGROUND, algorithm="oddgp", seed=0)
     plain(ROWS, max_evals=100)
     assert plain.last_estimate.usage is None
+
+
+def test_one_process_counts_and_holds_the_limits_whatever_n_jobs_is():
+    remote = shap_ext.RemoteModel(model, concurrency=4, rate=200)
+    explainer = shap.Explainer(remote, BACKGROUND, algorithm="leastsquares", seed=0, n_jobs=2)
+    plain = shap.Explainer(model, BACKGROUND, algorithm="leastsquares", seed=0)
+    found = explainer(ROWS, max_evals=100).values
+    np.testing.assert_array_equal(found, plain(ROWS, max_evals=100).values)
+    used = explainer.last_estimate.usage
+    assert used == remote.usage
+    assert used.rows >= (explainer.last_estimate.model_rows - 2).sum()
+
+
+def test_coroutine_functions_are_refused_by_name():
+    async def model(rows):
+        return rows[:, 0]
+
+    with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
+        shap_ext.RandomOrderExplainer(model, BACKGROUND)(ROWS)
+    if HAS_TORCH:
+        import torch
+
+        import captum_ext
+
+        with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
+            captum_ext.RandomOrder(model).attribute(torch.as_tensor(ROWS))
 
 
 def test_an_error_says_what_is_kept(tmp_path):

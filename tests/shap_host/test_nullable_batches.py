@@ -36,3 +36,39 @@ def test_nullable_numbers_beside_texts_hold_nan():
     )
     answer = explainer.batch_function(frame.head(1))(frame)
     assert answer["shap_x"].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [([1, 2, None], "Int64"), ([True, False, None], "boolean"), ([1.5, 2.5, None], "float64")],
+)
+def test_kept_columns_may_lack_entries_that_the_example_has(cells, kept):
+    """An engine's first row is no nullable column, and its later batches hold NaN or None."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [3.0, 4.0, 5.0], "kept": cells})
+    example = frame.head(1).astype({"kept": type(cells[0])})
+    explainer = shap_ext.EnumerationExplainer(lambda rows: rows.sum(axis=1), np.zeros((1, 2)))
+    explain = explainer.batch_function(example, keep=["kept"])
+    answer = explain(frame)["kept"]
+    assert str(answer.dtype) == kept
+    assert answer.isna().tolist() == [False, False, True]
+    assert answer[:2].tolist() == cells[:2]
+    assert explain(frame[:2])["kept"].dtype == example["kept"].dtype
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_a_model_of_plain_frames_gets_plain_frames(backend):
+    """An engine's batches may have types of pandas or Arrow that the background has not."""
+    if backend == "pyarrow":
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.5, np.nan], "y": [3.0, 4.0]})
+    seen = []
+
+    def of_frames(rows):
+        seen.extend(rows.dtypes)
+        return rows["x"].fillna(9.0).to_numpy() * rows["y"].to_numpy()
+
+    explainer = shap_ext.EnumerationExplainer(of_frames, frame.iloc[:1] * 0, seed=0)
+    batch = frame.convert_dtypes(dtype_backend=backend)
+    answer = explainer.batch_function(batch.head(1))(batch)
+    np.testing.assert_array_equal(answer[["shap_x", "shap_y"]], explainer(frame).values)
+    assert set(seen) == {np.dtype(float)}

@@ -22,6 +22,7 @@ from ..workers.pickles import Pickled, loaded_once
 
 _SPARK_TYPES = {
     "bool": "boolean",
+    "boolean": "boolean",
     "int8": "tinyint",
     "int16": "smallint",
     "int32": "int",
@@ -123,11 +124,21 @@ def schema_of(
     )
 
 
+def _type_with_missing(column: Any, dtype: Any) -> Any:
+    """Return a type for the entries of a column: pandas' nullable one where some are missing.
+
+    The example, from which types are known, may have none missing, and whole numbers be `int64`.
+    """
+    if getattr(dtype, "kind", "O") not in "iub" or not column.isna().any():
+        return dtype
+    return pd.Series(dtype=dtype).convert_dtypes().dtype
+
+
 def _spark_type(name: str, column: Any) -> str:
     if isinstance(column.dtype, pd.StringDtype) or column.dtype == object:
         return "string"
     try:
-        return _SPARK_TYPES[str(column.dtype)]
+        return _SPARK_TYPES[str(column.dtype).lower()]  # "Int64", too
     except KeyError:
         raise InvalidArgumentError(
             f"keep names the column {name!r} of type {column.dtype}, which has no counterpart in "
@@ -244,7 +255,8 @@ class BatchFunction:
 
     def _explained(self, batch: pd.DataFrame) -> pd.DataFrame:
         copied = _columns(batch, list(self.schema.kept_columns.columns), "batch")
-        copied = copied.astype(self.schema.kept_columns.dtypes.to_dict())
+        types = self.schema.kept_columns.dtypes.items()
+        copied = copied.astype({name: _type_with_missing(copied[name], of) for name, of in types})
         rows = _columns(batch, list(self.features), "batch")
         if len(rows) == 0:  # engines also call with empty partitions
             return self.meta

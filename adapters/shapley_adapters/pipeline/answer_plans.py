@@ -45,7 +45,7 @@ def repeated_drawing(n_active: IntArray, estimator: Estimator[Any], settings: Se
         if n_coalitions < minimum and not estimator.needs_graph:  # these are checked by design
             needed = int(np.ceil(2 * n_draws + (minimum - 2) * share))
             raise BudgetError(
-                f"{settings.budget_name}={limit} is too small for a random model, or for draws "
+                f"{settings.budget_text(limit)} is too small for a random model, or for draws "
                 f"of absent features: {settings.name} needs {minimum} coalitions, of which each is "
                 f"evaluated {n_repeats} times, and those of no and of all players {n_draws} times. "
                 f"Pass at least {needed}, or fewer repeats.",

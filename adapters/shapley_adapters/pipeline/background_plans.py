@@ -54,7 +54,8 @@ def background_drawing(
         If the mean over a part of the background would be another value.
     """
     sizes, n_backgrounds = np.unique(n_active).tolist(), n_backgrounds_of(game)
-    whole = replace(settings, max_model_rows=None)
+    limit = settings.max_model_rows or settings.limiting_rows
+    whole = replace(settings, max_model_rows=None, limiting_rows=limit)
     if all(settings.model_rows(size, n_backgrounds) is None for size in sizes):
         return None, whole, estimator
     is_drawn = getattr(game, "draws_values", False)
@@ -92,7 +93,7 @@ def background_drawing(
         has_one_full_value=has_one_full_value,
     )
     if estimator.needs_graph:
-        whole = _with_coalitions(whole, settings, max(p.n_coalitions for p in plans.values()))
+        whole = replace(whole, budget=max(plan.n_coalitions for plan in plans.values()))
     return Drawing(draws, plans, settings.seed, levels), whole, estimator
 
 
@@ -113,13 +114,7 @@ def on_whole_background(
         minimum = min(2**size, estimation_cost(size, estimator, settings))
         if budget < minimum and not estimator.needs_graph:
             raise _too_small(settings, n_backgrounds, minimum * n_backgrounds)
-    return _with_coalitions(settings, settings, budget)
-
-
-def _with_coalitions(changed: Settings, settings: Settings, budget: int) -> Settings:
-    """Return settings with the coalitions that a budget in rows of the model pays for."""
-    name = f"With max_model_rows={settings.max_model_rows}, {settings.budget_name}"
-    return replace(changed, budget=budget, max_model_rows=None, budget_name=name)
+    return replace(settings, budget=budget, max_model_rows=None, limiting_rows=limit)
 
 
 @dataclass(frozen=True)

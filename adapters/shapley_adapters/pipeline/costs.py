@@ -409,7 +409,7 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     warn_user(
         f"{settings.name} computes for about {rounded_seconds(seconds)} beside the model, for "
         f"{costs.game.n_rows} rows of {costs.n_players} players and {limit} evaluations."
-        f"{remedy} {settings.fewer_players}, lower {settings.budget_name}, or pass max_seconds.",
+        f"{remedy} {settings.fewer_players}, lower {settings.limit_name}, or pass max_seconds.",
         subject="own seconds",
     )
 

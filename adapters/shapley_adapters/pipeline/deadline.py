@@ -21,7 +21,7 @@ from .result import Estimate
 from .settings import Settings, checked_budgets
 from .solutions import check_interactions
 
-_PLANNED_SHARE = 0.92
+PLANNED_SHARE = 0.92
 """Share of the remaining time that a round is planned for; the rest is for costs that vary."""
 
 _FIRST_EVALUATIONS = 4
@@ -57,6 +57,21 @@ class _Plan:
     budget: int
 
 
+def refuse_graphs(estimator: Estimator[Any], settings: Settings) -> None:
+    """Refuse a time for estimators on graphs.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the estimator needs a graph.
+    """
+    if estimator.needs_graph:
+        raise InvalidArgumentError(
+            f"max_seconds={settings.max_seconds:g} cannot be used with {settings.name}: the cost "
+            f"of estimators on graphs depends on the graph. Pass {settings.budget_name} instead."
+        )
+
+
 def estimate_until(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
     """Estimate all rows within `settings.max_seconds`, by the best candidate of the estimator.
 
@@ -66,8 +81,6 @@ def estimate_until(game: Game, estimator: Estimator[Any], settings: Settings) ->
 
     Raises
     ------
-    InvalidArgumentError
-        If the estimator needs a graph.
     BudgetError
         If not even the smallest budget fits into the time.
     """
@@ -86,12 +99,6 @@ class _Deadline:
     def __post_init__(self) -> None:
         self._started = perf_counter()
         self._limit = float(self.settings.max_seconds or 0.0)
-        if self.estimator.needs_graph:
-            raise InvalidArgumentError(
-                f"max_seconds={self._limit:g} cannot be used with {self.settings.name}: the cost "
-                "of estimators on graphs depends on the graph. Pass "
-                f"{self.settings.budget_name} instead."
-            )
         active = self.game.active_players()
         n_workers = jobs_of(self.settings.n_jobs, self.game.n_rows).n_workers
         self._costs = Costs(self.game, self.settings, active, self._memory, n_workers)
@@ -169,7 +176,7 @@ class _Deadline:
     def _measured_plan(self, candidates: Sequence[Estimator[Any]]) -> _Plan | None:
         """Measure larger and larger budgets until the forecast of a round can be trusted."""
         costs = self._costs
-        if costs.largest_budget(candidates[0], _PLANNED_SHARE * self._left) == self._n_all:
+        if costs.largest_budget(candidates[0], PLANNED_SHARE * self._left) == self._n_all:
             return _Plan(candidates[0], self._n_all)
         longest = _MEASURED_SHARE * self._left
         for candidate in candidates:
@@ -209,7 +216,7 @@ class _Deadline:
         costs = self._costs
         for candidate in candidates:
             measured = costs.largest_measured(candidate)
-            affordable = costs.largest_budget(candidate, _PLANNED_SHARE * self._left) or 0
+            affordable = costs.largest_budget(candidate, PLANNED_SHARE * self._left) or 0
             trial = min(budget, affordable, _GROWTH * measured)
             is_new = _TRUSTED_GROWTH * measured < trial < self._n_all
             if is_new and costs.seconds_of_measurement(candidate, trial) <= longest:
@@ -224,7 +231,7 @@ class _Deadline:
             least = costs.least_budget(candidate)
             if least < self._n_all and not costs.largest_measured(candidate):
                 continue
-            budget = costs.largest_budget(candidate, _PLANNED_SHARE * self._left)
+            budget = costs.largest_budget(candidate, PLANNED_SHARE * self._left)
             if budget is None and costs.seconds(candidate, least) <= self._left:
                 budget = least  # the smallest one may use all of the time
             if budget is not None:

@@ -386,10 +386,10 @@ class GroupDesigns:
         except DesignMemoryError as error:
             raise memory_error(group.n_players, self.settings) from error
         except BudgetError as error:
-            name, budget = self.settings.budget_name, self.settings.budget
-            context = f"{name} has to be given"
+            budget = self.settings.budget
+            context = f"{self.settings.budget_name} has to be given"
             if budget is not None:
-                context = f"{name}={budget} is too small"
+                context = f"{self.settings.budget_text(budget)} is too small"
                 if request.budget < min(budget, 2**group.n_players):
                     context += f" and pays, with repeated draws, for {request.budget} coalitions"
             raise BudgetError(f"{context}: {self.settings.name} {error}") from error

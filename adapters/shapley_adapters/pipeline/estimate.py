@@ -16,9 +16,8 @@ from ..games.value_memory import ValueMemory
 from ..workers.worker_processes import jobs_of
 from .background_plans import on_whole_background
 from .costs import Costs, expected_error, named, warn_of_long_call
-from .deadline import estimate_until
+from .deadline import estimate_until, refuse_graphs
 from .one_round import estimate_round
-from .plan import planning
 from .result import Estimate
 from .settings import Settings, checked_budgets
 
@@ -69,14 +68,19 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     WorkerError
         If the model fails in a worker.
     """
-    if planning.get():
-        settings = replace(settings, is_planned=True)
     used = getattr(game, "usage", None)  # of a remote model
+    if used is not None:  # whose limits and counts are those of one process
+        settings = replace(settings, n_jobs=1)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     if settings.max_seconds is not None:
+        refuse_graphs(estimator, settings)
         settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
-        result = estimate_until(game, estimator, settings)
+        if settings.is_planned:  # with the budget that is tried for the time
+            first = estimator.candidates[0] if estimator.candidates else estimator
+            result = estimate_round(game, first, replace(settings, max_seconds=None))
+        else:
+            result = estimate_until(game, estimator, settings)
     elif not estimator.candidates:
         result = estimate_round(game, estimator, settings)
     elif may_choose and settings.max_model_rows is None:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import IntArray
-from ..errors import InvalidArgumentError
+from ..errors import BudgetError, InvalidArgumentError
 from ..games.value_functions import checked_value_function
 from ..remote.remote_model import RemoteModel
-from ..remote.stand_in import stand_in_for
+from ..remote.stand_in import StandIn, stand_in_for
+from .deadline import PLANNED_SHARE
 from .result import Estimate, evaluations_text
 from .run_warnings import RunWarnings, collected_run_warnings
 
-planning: ContextVar[bool] = ContextVar("planning", default=False)
-"""Whether a call runs for its plan alone."""
+_MOST_TRIALS = 8
+"""Budgets that are tried for a time. Costs are nearly proportional to them: three are enough."""
+
+_AIM = 0.97
+"""The share of the time that a trial aims at, so that it is not just above."""
+
+_MOST_EVALUATIONS = 10**6
+"""Of all rows together, for a time that would pay for more: they are planned in about a second."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ class Plan:
         The expected cost, in the unit of `cost=` of a `RemoteModel`; NaN where a function says it
         and there was no call yet.
     note : str
-        What the counts do not hold: how a tolerance or a choice by measured times may change them.
+        What the counts do not hold: how a tolerance, a time or a choice by measured times may
+        change them.
     """
 
     evaluations: IntArray
@@ -88,8 +95,10 @@ class Plan:
 def plan_call(
     explainer: Any,
     model: Callable[..., Any],
-    call: Callable[[Any, Any], object],
+    call: Callable[[Any, Any, int | None], object],
     *,
+    budget: int | None,
+    max_seconds: float | None,
     measure: bool,
     has_batch_size: bool,
 ) -> Plan:
@@ -102,7 +111,11 @@ def plan_call(
     model : callable
         Its model.
     call : callable
-        Makes the call of a copy of it with a stand-in for the model.
+        Makes the call of a copy of it with a stand-in for the model and a budget.
+    budget : int, optional
+        The evaluations of each row.
+    max_seconds : float, optional
+        The time for the call; `budget` is then a further limit.
     measure : bool
         Whether to ask the model once.
     has_batch_size : bool
@@ -111,7 +124,10 @@ def plan_call(
     Raises
     ------
     InvalidArgumentError
-        If a network explains, or the number of classes is needed and the model is not asked.
+        If a network explains, or the number of classes is needed and the model is not asked, or the
+        model's time for a `max_seconds`.
+    BudgetError
+        If the call would refuse its budget, or the time does not pay for an estimate.
     """
     if not explainer._evaluates_coalitions:
         raise InvalidArgumentError(
@@ -126,24 +142,66 @@ def plan_call(
         )
     twin = copy.copy(explainer)
     twin.n_jobs = 1  # one process counts
+    twin._is_planned = True
     stand_in = stand_in_for(model, measure)
-    counted = getattr(stand_in, "stand_in", stand_in)
-    token = planning.set(True)
-    try:
+    counted: StandIn = getattr(stand_in, "stand_in", stand_in)
+    are_calls_known = has_batch_size or isinstance(model, RemoteModel)
+
+    def plan(budget: int | None) -> Plan:
+        counted.restart()
         with collected_run_warnings(RunWarnings()):  # of a call that is not made
-            call(twin, stand_in)
-    finally:
-        planning.reset(token)
-    estimate: Estimate = twin.last_estimate
-    usage, are_calls_known = counted.usage, has_batch_size or isinstance(model, RemoteModel)
-    return Plan(
-        evaluations=estimate.evaluations,
-        model_rows=estimate.model_rows,
-        check_evaluations=estimate.check_evaluations,
-        rows=usage.rows,
-        remembered_rows=usage.remembered_rows,
-        calls=usage.calls if are_calls_known else None,
-        seconds=counted.seconds,
-        money=counted.money,
-        note=estimate.choice,
+            call(twin, stand_in, budget)
+        estimate: Estimate = twin.last_estimate
+        return Plan(
+            evaluations=estimate.evaluations,
+            model_rows=estimate.model_rows,
+            check_evaluations=estimate.check_evaluations,
+            rows=counted.usage.rows,
+            remembered_rows=counted.usage.remembered_rows,
+            calls=counted.usage.calls if are_calls_known else None,
+            seconds=counted.seconds,
+            money=counted.money,
+            note=estimate.choice,
+        )
+
+    return plan(budget) if max_seconds is None else _plan_within(plan, budget, max_seconds)
+
+
+def _plan_within(plan: Callable[[int | None], Plan], limit: int | None, max_seconds: float) -> Plan:
+    """Return the plan of the largest budget whose model time fits into a time."""
+    found = plan(limit)
+    if np.isnan(found.seconds):
+        raise InvalidArgumentError(
+            f"max_seconds={max_seconds:g} needs the time of the model: pass measure=True, by which "
+            "the model is called once. A RemoteModel that was called before needs no further call."
+        )
+    time, n_rows, fits = PLANNED_SHARE * max_seconds, len(found.evaluations), found
+    most = limit or max(1, _MOST_EVALUATIONS // n_rows)
+    for _ in range(_MOST_TRIALS):
+        evaluated = int(found.evaluations.max())
+        budget = min(most, int(evaluated * _AIM * time / max(found.seconds, 1e-9)))
+        if found.seconds <= time:
+            fits = found
+            if budget <= evaluated:
+                break
+        try:
+            found = plan(max(1, budget))
+        except BudgetError as error:
+            if error.needed is None:
+                raise
+            fits = plan(error.needed)
+            if fits.seconds <= max_seconds:  # the smallest one may use all of the time
+                break
+            raise BudgetError(
+                f"max_seconds={max_seconds:g} is too short: at least {error.needed} evaluations "
+                f"are needed for each of {n_rows} rows, for which the model takes about "
+                f"{fits.seconds:.2g} seconds. Pass more, or fewer rows.",
+                error.needed,
+            ) from error
+        if found.evaluations.max() == fits.evaluations.max():  # all coalitions
+            break
+    note = (
+        f"At most: max_seconds={max_seconds:g} pays for so many evaluations by the model's time "
+        "alone; a call also measures its costs, and computes."
     )
+    return replace(fits, note=" ".join(filter(None, (fits.note, note))))

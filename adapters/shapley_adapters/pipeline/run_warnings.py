@@ -62,11 +62,12 @@ class SmallBudget:
                 f" {self.sum_of_prior_shares / self.n_rows:.0%} of their variance over the players "
                 "is not determined by the model, but is the prior, which expects all to be equal."
             )
-        remedy = f"Raise {settings.budget_name} to {self.useful} at least."
-        if settings.max_seconds is not None:
-            remedy = f"Raise max_seconds until {settings.budget_name}={self.useful} fits into it."
+        limit, budget = settings.limit_name, settings.budget_name
+        remedy = f"Raise {budget} to {self.useful} at least."
+        if limit != budget:
+            remedy = f"Raise {limit} until {budget}={self.useful} fits into it."
         warn_user(
-            f"{settings.budget_name}={self.limit} is little for {self.n_players} players: below "
+            f"{settings.budget_text(self.limit)} is little for {self.n_players} players: below "
             f"{self.useful} evaluations, {settings.name} gives attributions that are far off."
             f"{of_prior} {remedy} {settings.fewer_players} if that is too expensive."
         )
@@ -224,12 +225,12 @@ class RunWarnings:
         self.small_budget = None if small is None else SmallBudget(**small)
 
     def _warn_of_rows(self, n_rows: int, settings: Settings) -> None:
-        name, budget = settings.name, settings.limit_text
+        name, limit = settings.name, settings.limit_name
         if self.n_missed:
             warn_user(
-                f"{self.n_missed} of {n_rows} rows did not reach the tolerance within {budget}: "
-                f"standard errors are up to {self.worst_excess:.3g} times as large. Raise "
-                f"{settings.limit_name} or the tolerance."
+                f"{self.n_missed} of {n_rows} rows did not reach the tolerance within "
+                f"{settings.limit_text}: standard errors are up to {self.worst_excess:.3g} times "
+                f"as large. Raise {limit} or the tolerance."
             )
         if self.n_isolated:
             warn_user(
@@ -239,7 +240,7 @@ class RunWarnings:
         if self.n_shortfalls:
             warn_user(
                 f"{name} takes each player by itself in {self.n_shortfalls} of {n_rows} rows, "
-                f"and leaves out all interactions: {self.shortfall}. Raise {budget}."
+                f"and leaves out all interactions: {self.shortfall}. Raise {limit}."
             )
 
 

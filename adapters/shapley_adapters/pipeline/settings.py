@@ -151,6 +151,8 @@ class Settings:
         Name of the budget in the host, for errors.
     max_model_rows : int, optional
         Rows of the model's input for each row, where values are means over a background.
+    limiting_rows : int, optional
+        The `max_model_rows` of the call, where designs keep to it or the budget follows from it.
     saves_rows : bool
         Whether rows that are not enumerated have half of the rows of the model's input that their
         default budget would have.
@@ -177,6 +179,7 @@ class Settings:
     name: str = "the estimator"
     budget_name: str = "budget"
     max_model_rows: int | None = None
+    limiting_rows: int | None = None
     saves_rows: bool = False
     n_repeats: int = 1
     fewer_players: str = FEWER_PLAYERS
@@ -194,15 +197,24 @@ class Settings:
     @property
     def limit_name(self) -> str:
         """The argument that limits the evaluations, for messages."""
-        return self.budget_name if self.max_seconds is None else "max_seconds"
+        if self.max_seconds is not None:
+            return "max_seconds"
+        return self.budget_name if self.limiting_rows is None else "max_model_rows"
 
     @property
     def limit_text(self) -> str:
         """The argument that limits the evaluations and its value, for messages."""
-        budget = f"{self.budget_name}={self.budget or 'auto'}"
-        if self.max_seconds is None:
-            return budget
-        return f"max_seconds={self.max_seconds:g}, which pays for {budget}"
+        text = f"{self.budget_name}={self.budget or 'auto'}"
+        limit = self.max_seconds or self.limiting_rows
+        if limit is None:
+            return text
+        pays_for = f", which pays for {text}" if self.budget or self.max_seconds else ""
+        return f"{self.limit_name}={limit:g}{pays_for}"
+
+    def budget_text(self, budget: int | None) -> str:
+        """Return the beginning of a sentence about a budget in evaluations, for messages."""
+        limit = "" if self.limiting_rows is None else f"With max_model_rows={self.limiting_rows}, "
+        return f"{limit}{self.budget_name}={budget}"
 
     @property
     def needs_errors(self) -> bool:
@@ -342,20 +354,19 @@ def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> 
     """Refuse a budget that is too small for a row, or too large for any machine."""
     n_players = budget.n_players
     if budget.can_enumerate and n_players > MAX_PLAYERS:
-        name = settings.budget_name
         raise BudgetError(
-            f"{name}={settings.budget} pays for all 2^{n_players} = {2**n_players} coalitions of a "
-            f"row of {n_players} players, but enumeration is limited to {MAX_PLAYERS} players. "
-            f"Lower {name}, and coalitions are drawn; the default is {default_budget(n_players)}. "
-            f"{FEWER_PLAYERS} for exact values."
+            f"{settings.budget_text(settings.budget)} pays for all 2^{n_players} = {2**n_players} "
+            f"coalitions of a row of {n_players} players, but enumeration is limited to "
+            f"{MAX_PLAYERS} players. Lower {settings.limit_name}, and coalitions are drawn; the "
+            f"default is {default_budget(n_players)}. {FEWER_PLAYERS} for exact values."
         )
     if budget.enumerates_now:
         return
     if budget.limit < budget.minimum:
         exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
         raise BudgetError(
-            f"{settings.budget_name}={settings.budget} is too small: {settings.name} needs at "
-            f"least {budget.minimum} evaluations for a row of {n_players} players"
+            f"{settings.budget_text(settings.budget)} is too small: {settings.name} needs at least "
+            f"{budget.minimum} evaluations for a row of {n_players} players"
             f"{' to estimate standard errors' if settings.with_errors else ''}{exact}.",
             budget.minimum,
         )
@@ -373,7 +384,7 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     if settings.interactions is not None:
         needed += estimator.interaction_memory(n_players, n_evaluations)
     if needed > limit:
-        remedy = f"{settings.fewer_players}, or lower {settings.budget_name}."
+        remedy = f"{settings.fewer_players}, or lower {settings.limit_name}."
         if settings.interactions is not None:
             remedy += f" Without interactions, it needs about {without:.3g} GiB."
         raise BudgetError(
@@ -385,11 +396,12 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
 
 def memory_error(n_players: int, settings: Settings) -> BudgetError:
     """Return the error for coalitions of a graph that do not fit into memory."""
-    name, budget, limit = settings.budget_name, settings.budget, memory_limit()
-    cause = f"{name}={budget} is too large: " if budget else ""
+    budget, limit = settings.budget, memory_limit()
+    cause = f"{settings.budget_text(budget)} is too large: " if budget else ""
     return BudgetError(
         f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB, half of the memory, for "
-        f"the coalitions of {n_players} players on their graph. Lower {name} or the order, if any. "
+        f"the coalitions of {n_players} players on their graph. Lower {settings.limit_name} or the "
+        f"order, if any. "
         f"{settings.fewer_players}."
     )
 
@@ -413,7 +425,7 @@ def refuse_long_rows(budget: RowBudget, estimator: Estimator[Any], settings: Set
             f"{rounded_seconds(once)} once for all rows, for {budget.n_players} players and "
             f"{n_evaluations} evaluations per row (one core). At most {_MOST_SECONDS:.0f} s may "
             f"be used for a row. Random orders take a few seconds. {settings.fewer_players}, or "
-            f"lower {settings.budget_name}."
+            f"lower {settings.limit_name}."
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ _FORMAT = 0x5348_5031
 
 _SECONDS_TO_WAIT = 60.0
 """For another process that is writing."""
+
+_NAME_IN_FOLDER = "outputs.db"
 
 _KEYS_AT_ONCE = 500
 """SQLite takes up to 999 values in a statement."""
@@ -43,6 +45,10 @@ CREATE TABLE IF NOT EXISTS users (
     process INTEGER, host TEXT, user TEXT, since TEXT, PRIMARY KEY (process, host)
 );
 """
+
+
+_Entry: TypeAlias = tuple[bytes, str, str, bytes]
+"""The key of a row, and the type, the shape and the bytes of its output."""
 
 
 @dataclass
@@ -63,9 +69,12 @@ class PaidOutputs:
     name: str
     max_bytes: int
     _is_warned: bool = field(default=False, init=False, repr=False)
+    _held: dict[bytes, _Entry] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Make the file, or refuse one of others."""
+        if self.path.is_dir():
+            self.path /= _NAME_IN_FOLDER
         with self._database() as database:
             (found,) = database.execute("PRAGMA application_id").fetchone()
             tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -98,8 +107,11 @@ class PaidOutputs:
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, npt.NDArray[Any]]:
         """Return the outputs that are known."""
-        known = {}
-        unique = list(dict.fromkeys(keys))
+        if self._held:
+            self._write([])
+        held = self._held
+        known = {key: self._read(*held[key][1:]) for key in keys if key in held}
+        unique = [key for key in dict.fromkeys(keys) if key not in known]
         with self._database() as database:
             for start in range(0, len(unique), _KEYS_AT_ONCE):
                 some = unique[start : start + _KEYS_AT_ONCE]
@@ -112,7 +124,7 @@ class PaidOutputs:
     def keep(self, keys: Sequence[bytes], output: Any) -> npt.NDArray[Any]:
         """Keep the outputs of some rows, and return them as an array.
 
-        If the disk is full, the outputs are returned all the same, with a warning.
+        If the disk is full, this process holds them until it has room, with a warning.
         """
         array = np.asarray(array_of(output))
         if array.dtype.kind not in "biuf":
@@ -125,27 +137,40 @@ class PaidOutputs:
             (key, array.dtype.str, shape, np.ascontiguousarray(row).tobytes())
             for key, row in zip(keys, array, strict=True)
         ]
+        if self._held:  # the next batch tries to write them
+            self._held.update((entry[0], entry) for entry in entries)
+        else:
+            self._write(entries)
+        return array
+
+    def _write(self, entries: list[_Entry]) -> None:
+        """Write outputs and those that are held, or hold them all."""
+        held = list(self._held.values())
         try:
-            with self._database() as database:
+            with self._database(0.1 if held else _SECONDS_TO_WAIT) as database:
                 database.executemany(
                     "INSERT OR IGNORE INTO outputs (key, dtype, shape, numbers) "
                     "VALUES (?, ?, ?, ?)",
-                    entries,
+                    held + entries,
                 )
                 self._drop_oldest(database)
         except CheckpointError as error:
             if not isinstance(error.__cause__, sqlite3.OperationalError):
                 raise
+            self._held.update((entry[0], entry) for entry in entries)
             if not self._is_warned:
                 self._is_warned = True
                 warn_user(
-                    f"{error} Outputs are used from now on without being kept, and a repeated call "
-                    "pays for them again."
+                    f"{error} Outputs are held by this process until they can be written; when it "
+                    "ends before, a repeated call pays for them again."
                 )
-        return array
+        else:
+            for entry in held:
+                self._held.pop(entry[0], None)
 
     def clear(self) -> None:
         """Forget the outputs of all models."""
+        self._held.clear()
         with self._database() as database:
             database.execute("DELETE FROM outputs")
 
@@ -174,17 +199,20 @@ class PaidOutputs:
             ) from error
 
     @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
+    def _database(self, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
         """Open the file for one transaction; it takes a fifth of a millisecond."""
+        seconds = _SECONDS_TO_WAIT if timeout is None else timeout
         try:
-            with closing(sqlite3.connect(self.path, timeout=_SECONDS_TO_WAIT)) as database:
+            with closing(sqlite3.connect(self.path, timeout=seconds)) as database:
                 database.execute("PRAGMA synchronous = NORMAL")
                 with database:
                     yield database
         except sqlite3.Error as error:
-            others = self._other_users() if "locked" in str(error) else ""
+            advice = self._other_users() if "locked" in str(error) else ""
+            if "disk" in str(error):  # "database or disk is full", "disk I/O error"
+                advice = " Is the disk full? What is kept stays; free some space and go on."
             raise CheckpointError(
-                f"memory={str(self.path)!r} cannot be used: {error}.{others}"
+                f"memory={str(self.path)!r} cannot be used: {error}.{advice}"
             ) from error
 
     def _other_users(self) -> str:

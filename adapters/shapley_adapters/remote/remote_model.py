@@ -74,10 +74,10 @@ class RemoteModel:
         What a row costs, or a function that returns what a call cost from its arguments and
         output: `cost(*inputs, output)`.
     memory : path, optional
-        A file that keeps the outputs of all rows that were answered, so that a call that is
-        repeated, or asks for more evaluations of the same rows, pays only for what is new. It holds
-        numbers, no code. Several processes may use it at once. It is for models that answer the
-        same question always alike: others would seem to.
+        A file, or a folder for it, that keeps the outputs of all rows that were answered, so that a
+        call that is repeated, or asks for more evaluations of the same rows, pays only for what is
+        new. It holds numbers, no code. Several processes may use it at once. It is for models that
+        answer the same question always alike: others would seem to.
     name : str, optional
         The model and its version; needed with `memory`, in which outputs of other names differ.
     memory_bytes : int
@@ -96,8 +96,8 @@ class RemoteModel:
 
     Notes
     -----
-    Needs tenacity: `pip install 'shapley-ext[remote]'`. Worker processes (`n_jobs`) have limits and
-    counts of their own; with calls at the same time they gain nothing.
+    Needs tenacity: `pip install 'shapley-ext[remote]'`. Calls run at the same time without workers:
+    one process explains whatever `n_jobs` is, so that limits and counts hold.
     """
 
     derivative_obstacle = "the model is a RemoteModel"

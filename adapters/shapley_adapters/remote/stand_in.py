@@ -52,14 +52,18 @@ class StandIn:
         self.model = model
         self.remote = model if isinstance(model, RemoteModel) else None
         self.memory = None if self.remote is None else self.remote.memory
-        self.usage = Usage()
         for name in _FACTS:
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         self._must_measure = is_measured
         self._shape: tuple[int, ...] = ()
-        self._n_rounds = 0
         self._seconds_of_row = np.nan
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from 0 for another call."""
+        self.usage = Usage()
+        self._n_rounds = 0
         self._answered: set[bytes] = set()
 
     def __call__(self, *inputs: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -115,6 +116,9 @@ def wrapping_advice(output: Any) -> str:
     picks = [_pick(output, name) for name in names if isinstance(name, str)]
     if not picks and isinstance(output, (tuple, list)):
         picks = [f"output[{index}]" for index in range(len(output))]
+    if inspect.iscoroutine(output):
+        output.close()
+        return f"it returned {kind}. Wrap the coroutine function: captum_ext.RemoteModel(model)."
     if not picks:
         return f"it returned {kind}. Wrap it in a module or function that returns a tensor."
     choice = ", ".join(picks[:4]) + (", …" if len(picks) > 4 else "")

@@ -1,13 +1,16 @@
-"""Explain a table of Dask, partition by partition, and share the rows of one call by Dask.
+"""Explain a Parquet table by Dask and write the attributions; share the rows of a call by Dask.
 
     python docs/examples/engines/dask_partitions.py
 
 Needs `pip install "shapley-ext[shap,dask]"`.
 """
 
+import tempfile
+
 import dask.dataframe as dd
 import joblib
 import lightgbm
+import pandas as pd
 import shap
 from distributed import Client, LocalCluster
 from sklearn.datasets import load_breast_cancer
@@ -21,13 +24,17 @@ def main() -> None:
     model = lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, n_jobs=1).fit(data, classes)
     explainer = shap.Explainer(model, data.iloc[300:303], algorithm="oddgp", seed=0)
 
-    table = dd.from_pandas(data.assign(patient=data.index).head(60), npartitions=4)
-    explain = explainer.batch_function(table.head(1), keep=["patient"], max_evals=100)
-
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options) as cluster, Client(cluster):
-        attributions = table.map_partitions(explain, meta=explain.meta)
-        print(attributions.mean().compute().round(4))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(**options) as cluster,
+        Client(cluster),
+    ):
+        data.assign(patient=data.index).head(60).to_parquet(f"{folder}/rows", row_group_size=15)
+        table = dd.read_parquet(f"{folder}/rows", split_row_groups=True)  # four partitions
+        explain = explainer.batch_function(table.head(1), keep=["patient"], max_evals=100)
+        table.map_partitions(explain, meta=explain.meta).to_parquet(f"{folder}/attributions")
+        print(pd.read_parquet(f"{folder}/attributions").mean().round(4))
         with joblib.parallel_config(backend="dask"):
             explanation = explainer(data.head(20), max_evals=100)
     print(f"{len(explanation)} rows of one call explained by the workers of Dask")

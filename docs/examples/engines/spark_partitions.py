@@ -1,4 +1,4 @@
-"""Explain a table of Spark, partition by partition, and share the rows of one call by Spark.
+"""Explain a Parquet table by Spark and write the attributions; share the rows of a call by Spark.
 
     python docs/examples/engines/spark_partitions.py
 
@@ -7,6 +7,7 @@ Needs Java and `pip install "shapley-ext[shap,spark]"`.
 
 import os
 import sys
+import tempfile
 
 import joblib
 import lightgbm
@@ -26,11 +27,14 @@ def main() -> None:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers run this Python
     spark = SparkSession.builder.master("local[2]").getOrCreate()
-    table = spark.createDataFrame(data.assign(patient=data.index).head(60)).repartition(4)
-    example = table.limit(1).toPandas()
-    explain = explainer.batch_function(example, keep=["patient"], max_evals=100)
-    attributions = table.mapInPandas(explain.each_batch, schema=explain.spark_schema)
-    attributions.orderBy("patient").show(5)
+    with tempfile.TemporaryDirectory() as folder:
+        data.assign(patient=data.index).head(60).to_parquet(f"{folder}/rows.parquet")
+        table = spark.read.parquet(f"{folder}/rows.parquet").repartition(4)
+        example = table.limit(1).toPandas()
+        explain = explainer.batch_function(example, keep=["patient"], max_evals=100)
+        attributions = table.mapInPandas(explain.each_batch, schema=explain.spark_schema)
+        attributions.write.parquet(f"{folder}/attributions")
+        spark.read.parquet(f"{folder}/attributions").orderBy("patient").show(5)
 
     register_spark()
     with joblib.parallel_config(backend="spark", n_jobs=2):
