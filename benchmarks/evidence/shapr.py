@@ -115,7 +115,7 @@ def _asymmetric(setting: Setting) -> Outcome:
     off = np.abs(regressed - _ASYMMETRIC).max()
     note = (
         "**shapr's asymmetric values are not those of the paper that it cites.** Frye, Rowat and "
-        "Feige (2020, equation 6) define the mean contribution over all orders in which causes "
+        "Feige (2020) define the mean contribution over all orders in which causes "
         "come first; our values are that mean. shapr solves the weighted regression of KernelSHAP "
         "on the coalitions that begin such orders, with the weight of each size shared between "
         "them. With all coalitions, both are the Shapley value; with a part of them, they differ. "

@@ -628,7 +628,7 @@ class AsymmetricExplainer(SamplingExplainer):
         Whether to return two features for each: its direct part, what the model's output changes by
         when it sees the value and the other features keep their distribution, and its indirect
         part, by that change of their distribution (Heskes et al., Causal Shapley Values, NeurIPS
-        2020, equation 4). Both sum to the value. They need a masker of
+        2020). Both sum to the value. They need a masker of
         `shap_ext.maskers` that draws absent features, such as `Causal`, and twice as many
         evaluations for each order. Without an order or a graph, all orders are taken. Error bars of
         direct parts are too long: they ignore that both of their values have the same draws.

@@ -26,7 +26,7 @@ def edges_of_layers(layers):
 def asymmetric_values(n_players, edges, value):
     """Return the mean contribution of each player over these orders, (M, …).
 
-    Frye, Rowat and Feige (2020), equation 6, with equal weights.
+    Frye, Rowat and Feige (2020), with equal weights of all orders.
     """
     contributions = []
     for order in linear_extensions(n_players, edges):
@@ -42,7 +42,7 @@ def asymmetric_values(n_players, edges, value):
 def split_values(n_players, edges, value):
     """Return the direct and the indirect parts of the players, (2, M).
 
-    Heskes, Sijben, Bucur and Claassen (2020), equation 4. `value(shown, given)` is the value where
+    Heskes, Sijben, Bucur and Claassen (2020). `value(shown, given)` is the value where
     the model sees the players in `shown`, and the others follow those in `given`.
     """
     direct, indirect = [], []

@@ -43,7 +43,7 @@ class OrderDraws(ComponentDraws):
 
 @dataclass(frozen=True)
 class Asymmetric(LinearEstimator):
-    """Asymmetric Shapley values (Frye, Rowat and Feige, 2020, equation 6).
+    """Asymmetric Shapley values (Frye, Rowat and Feige, 2020).
 
     The value of a player is its mean contribution over all orders in which causes come before
     their effects; all of these are equally likely. They are linear in the game and efficient.
