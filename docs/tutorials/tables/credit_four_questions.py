@@ -227,4 +227,4 @@ print(pd.Series(first.values[0], index=names).round(2))
 # What to read next
 # -----------------
 # - :doc:`/absent_features` has all distributions, how to choose between them, and what they cost.
-# - :doc:`/gallery/tables/one_hot_groups`: correlated columns as one feature.
+# - :doc:`one_hot_groups`: correlated columns as one feature.
