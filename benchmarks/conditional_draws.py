@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,13 @@ _N_FEATURES = 8
 _SPREAD = 0.5
 """Standard deviation of the logarithm of a log-normal feature."""
 
-OURS = {"Gaussian": Gaussian, "Copula": Copula, "Empirical": Empirical, "Forest": Forest}
+OURS: dict[str, Any] = {
+    "Gaussian": Gaussian,
+    "Copula": Copula,
+    "Empirical": Empirical,
+    "Empirical, sigma=.1 as shapr": partial(Empirical, sigma=0.1),
+    "Forest": Forest,
+}
 
 
 def known_distribution(is_log_normal: bool, n_rows: int, seed: int) -> dict[str, Any]:

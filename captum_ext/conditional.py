@@ -210,7 +210,8 @@ class Empirical(ConditionalBaselines):
     seed : int, optional
         Seed of the draws. None draws one.
     sigma, eta : float
-        Width of the kernel, and the share of the weights that is kept.
+        Width of the kernel, by Scott's rule if it is None, and the share of the weights that is
+        kept.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Empirical(ConditionalBaselines):
         draws: int = 16,
         seed: int | None = 0,
         *,
-        sigma: float = 0.1,
+        sigma: float | None = None,
         eta: float = 0.95,
     ) -> None:
         fitted = partial(core.Empirical.fitted, sigma=sigma, eta=eta)

@@ -261,9 +261,10 @@ class Empirical(ConditionalMasker):
         Rows of the model for each coalition.
     seed : int, optional
         Seed of the draws. None draws one.
-    sigma : float
+    sigma : float, optional
         Width of the kernel, in units of the Mahalanobis distance over the root of the number of
-        present features.
+        present features. By default it falls with the number of rows and of present features, by
+        Scott's rule. shapr takes .1.
     eta : float
         Share of the weights that is kept: rows with the least weights are left out.
 
@@ -288,7 +289,7 @@ class Empirical(ConditionalMasker):
         draws: int = 16,
         seed: int | None = 0,
         *,
-        sigma: float = 0.1,
+        sigma: float | None = None,
         eta: float = 0.95,
     ) -> None:
         fitted = partial(core.Empirical.fitted, sigma=sigma, eta=eta)

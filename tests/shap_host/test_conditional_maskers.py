@@ -269,7 +269,8 @@ def nearest_rows_game(row, data, sigma, eta):
             for place, other in enumerate(data):
                 difference = (other - row)[present]
                 distance = difference @ inverse @ difference / len(present)
-                weights[place] = np.exp(-distance / (2 * sigma**2))
+                width = sigma or len(data) ** (-1 / (len(present) + 4)) / np.sqrt(len(present))
+                weights[place] = np.exp(-distance / (2 * width**2))
         order = sorted(range(len(data)), key=lambda place: -weights[place])
         kept = 0.0
         total = weights.sum()
@@ -285,7 +286,7 @@ def nearest_rows_game(row, data, sigma, eta):
     return value
 
 
-@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5)])
+@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5), (None, 0.95)])
 def test_weights_of_near_rows(sigma, eta):
     """Draws of one coordinate: 1,024 of them leave an error of a thousandth of the spread."""
     data = DATA[:60]
@@ -298,7 +299,7 @@ def test_weights_of_near_rows(sigma, eta):
 
 
 def test_rows_far_from_the_data():
-    masker = Empirical(DATA)
+    masker = Empirical(DATA, sigma=0.1)
     assert np.isfinite(masker(np.ones(N_FEATURES) > 2, DATA[0] + 100)).all()
     with pytest.warns(ShapleyExtWarning, match=r"(?s)far from all rows.*sigma=0.1"):
         drawn = masker(np.arange(N_FEATURES) == 0, DATA[0] + 100)
