@@ -25,7 +25,7 @@ class CausalGaussian(Gaussian):
     Features are drawn one component after the other, each given the features of the components that
     are its causes. Present features of the same component count, too, if these influence each
     other; not if all of them have a common cause that is not observed (Heskes et al., 2020, section
-    4, equation 6). Draws are linear in the present features and in normal numbers, so that both
+    4, equation 6). Draws are linear in the present features and in normal numbers, so that the
     matrices of `Gaussian` are composed.
 
     Attributes
@@ -66,22 +66,16 @@ class CausalGaussian(Gaussian):
     def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
         known, absent = np.split(keys, 2, axis=1)
         identity = np.eye(known.shape[1])
-        slopes, roots = (
-            np.where(known[:, None], identity, 0.0),
-            np.zeros((len(keys), *identity.shape)),
-        )
+        matrices = np.where(known[:, None], identity, 0.0)
         for component, causes in enumerate(self.graph.causes):
             is_own = self.graph.members([component])
             given = (known | absent) & self.graph.members(causes)
             if not self.is_confounded[component]:
                 given |= known & is_own
-            matrices = super()._conditional_matrices(
-                np.concatenate([given, absent & is_own], axis=1)
-            )
-            own_slopes, own_roots = matrices[:, 0], matrices[:, 1]
-            slopes = slopes + own_slopes @ slopes
-            roots = roots + own_slopes @ roots + own_roots
-        return np.stack([slopes, roots], axis=1)
+            drawn = absent & is_own
+            own = super()._conditional_matrices(np.concatenate([given, drawn], axis=1))
+            matrices = matrices + own @ (matrices + np.where(drawn[:, None], identity, 0.0))
+        return matrices
 
 
 def _flags(
