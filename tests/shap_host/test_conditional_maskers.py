@@ -366,6 +366,12 @@ def test_forests_find_what_the_present_features_tell():
     assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
 
 
+def test_dates_in_a_forest_are_refused():
+    frame = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
+    with pytest.raises(InvalidArgumentTypeError, match="dates or times in column 'day'. Convert"):
+        Forest(frame)
+
+
 def test_forests_predict_nearly_as_well_as_the_distribution_itself():
     """Errors of rows that nothing was fitted to; the difference of both is known to a tenth."""
     data = correlated_rows(700, 4, seed=5)
