@@ -24,6 +24,7 @@ from .aggregates.convex import Convex
 from .aggregates.methods import Centroid, LowComplexity, combine
 from .attributions.methods import (
     SVARM,
+    Asymmetric,
     Best,
     CShapley,
     Exact,
@@ -54,6 +55,7 @@ from .results.tensor_results import StreamedAttributions
 __all__ = [
     "AVA",
     "SVARM",
+    "Asymmetric",
     "BaselineDistribution",
     "Best",
     "CShapley",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from shapley_adapters.conditional.draws import (
     checked_draws,
 )
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.graphs.causal_graph import CausalEdges, CausalOrder
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .inputs.baselines import Baselines
@@ -147,26 +148,33 @@ class Causal(ConditionalBaselines):
     ----------
     data : Tensor, (N, …)
         More examples than features.
-    order : list of indices, or of lists of indices
+    order : list of indices, or of lists of indices, optional
         Causes before effects; features of flattened examples, each once.
-    confounded : bool, or list of bool
-        Whether features in one list are related by common causes that are not observed.
+    confounded : bool, list of bool, or list of nodes
+        Whether features together are related by common causes that are not observed: for all, for
+        each entry of an order, or for some nodes of a graph.
     draws : int
         Rows of the forward function for each coalition.
     seed : int, optional
         Seed of the draws. None draws one.
+    graph : networkx.DiGraph, or list of pairs, optional
+        In place of an order: edges from causes to effects; features whose order is not known are a
+        node together, a tuple.
     """
 
     def __init__(
         self,
         data: Tensor,
-        order: core.CausalOrder,
-        confounded: bool | Sequence[bool] = False,
+        order: CausalOrder | None = None,
+        confounded: core.Confounded = False,
         draws: int = 16,
         seed: int | None = 0,
+        *,
+        graph: CausalEdges | None = None,
     ) -> None:
-        fit = core.CausalGaussian.fitted_in_order
-        self._fit(data, partial(fit, order=order, confounded=confounded), draws, seed)
+        fit = core.CausalGaussian.fitted_to_graph
+        fitted = partial(fit, order=order, graph=graph, confounded=confounded)
+        self._fit(data, fitted, draws, seed)
 
 
 class Copula(ConditionalBaselines):
@@ -202,7 +210,8 @@ class Empirical(ConditionalBaselines):
     seed : int, optional
         Seed of the draws. None draws one.
     sigma, eta : float
-        Width of the kernel, and the share of the weights that is kept.
+        Width of the kernel, by Scott's rule if it is None, and the share of the weights that is
+        kept.
     """
 
     def __init__(
@@ -211,7 +220,7 @@ class Empirical(ConditionalBaselines):
         draws: int = 16,
         seed: int | None = 0,
         *,
-        sigma: float = 0.1,
+        sigma: float | None = None,
         eta: float = 0.95,
     ) -> None:
         fitted = partial(core.Empirical.fitted, sigma=sigma, eta=eta)

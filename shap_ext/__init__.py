@@ -24,6 +24,7 @@ from . import criteria, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
 from .explainers import (
+    AsymmetricExplainer,
     BestExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
@@ -56,6 +57,7 @@ from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [
     "AVAExplainer",
+    "AsymmetricExplainer",
     "BestExplainer",
     "CShapleyExplainer",
     "CentroidExplainer",

@@ -378,6 +378,7 @@ import numpy as np, shap, shap_ext
 for name in set(shap_ext.algorithms()) - set(("fastshap", "simshap")):  # which need torch
     graph = dict(graph="line") if name in ("cshapley", "lshapley", "myerson") else dict()
     graph = dict(hierarchy=[[0, 1, 2], [3, 4], [5, [6, 7, 8]]]) if name == "hierarchy" else graph
+    graph = dict(order=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]) if name == "asymmetric" else graph
     options = dict(dataset=np.ones((1, 9))) if name == "ava" else dict()
     model = lambda x: x @ np.arange(9.0)
     explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph, **options)
@@ -403,6 +404,8 @@ for name in captum_ext.__all__:
         on_graph = {"graph": "line"} if name in ("LShapley", "CShapley", "Myerson") else {}
         in_unions = {"hierarchy": [[0, 1, 2], [3, 4], [5, [6, 7, 8]]]}
         on_graph = in_unions if name == "Hierarchy" else on_graph
+        in_order = {"order": [[0, 1, 2], [3, 4, 5, 6, 7, 8]]}
+        on_graph = in_order if name == "Asymmetric" else on_graph
         method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0, **on_graph)
         found = method.attribute(torch.ones(2, 9), n_samples=512)
         assert torch.allclose(found, torch.arange(9.0).expand(2, 9)), name

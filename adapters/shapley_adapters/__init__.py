@@ -6,6 +6,7 @@ estimates.
 
 from .estimators.best import Best
 from .estimators.exact import Exact
+from .estimators.graph.asymmetric import Asymmetric
 from .estimators.graph.c_shapley import CShapley, c_shapley
 from .estimators.graph.c_shapley_regression import ConnectedRegression
 from .estimators.graph.hierarchy import Hierarchy
@@ -34,6 +35,7 @@ from .series_windows import windows
 
 __all__ = [
     "SVARM",
+    "Asymmetric",
     "Best",
     "CShapley",
     "ConnectedRegression",

@@ -8,6 +8,7 @@ from . import (
     neighbours_people,
     neighbours_pictures,
     poster,
+    shapr,
     shear,
     shear_criteo,
     shear_throughput,
@@ -29,5 +30,6 @@ ITEMS = (
     *simshap_iris.ITEMS,
     *simshap_images.ITEMS,
     *poster.ITEMS,
+    *shapr.ITEMS,
     *everybody.ITEMS,
 )

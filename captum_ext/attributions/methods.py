@@ -12,6 +12,12 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.cooperators.choices import Cooperators
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
+from shapley_adapters.graphs.causal_graph import (
+    CausalEdges,
+    CausalGraph,
+    CausalOrder,
+    read_causal_graph,
+)
 from shapley_adapters.graphs.reading import GraphLike
 from shapley_adapters.hierarchies.reading import HierarchyLike
 
@@ -531,6 +537,45 @@ class Hierarchy(SamplingAttribution):
 
     def _estimator(self) -> core.Hierarchy:
         return core.Hierarchy()
+
+
+@documented
+@write_constructor
+class Asymmetric(SamplingAttribution):
+    """Asymmetric Shapley values: contributions in the orders in which causes come before effects.
+
+    The value of a feature is its mean contribution over all these orders, each as likely as the
+    others (Frye, Rowat and Feige, Asymmetric Shapley Values, NeurIPS 2020). With baselines that
+    follow the present features, such as `captum_ext.conditional.Gaussian`, causes get credit for
+    what their effects tell. Attributions sum exactly to the difference of the outputs. If
+    `n_samples` pays for all coalitions that begin such orders, they are exact; otherwise orders are
+    drawn, which is unbiased. See `shap_ext.AsymmetricExplainer`, which gives the same numbers.
+
+    Parameters
+    ----------
+    {parameters}
+    {causes}
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Asymmetric
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> Asymmetric(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=[0, [1, 2]]).attribute(x)
+    tensor([[0., 2., 3.]])
+    """
+
+    has_graph = True
+
+    order: CausalOrder | None = None
+    graph: CausalEdges | None = None
+
+    def _graph(self, game: ForwardFunctionGame) -> CausalGraph:
+        return read_causal_graph(self.order, self.graph, game.n_players)
+
+    def _estimator(self) -> core.Asymmetric:
+        return core.Asymmetric()
 
 
 @documented

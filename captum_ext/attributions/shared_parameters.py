@@ -41,6 +41,14 @@ _HIERARCHY = """hierarchy : nested lists, array, list of Tensors, or PlayerTree,
         of `feature_mask`, such as superpixels, stand at the mean of their places. Required for
         tables, which are floats of two dimensions."""
 
+_CAUSES = """order : list of indices, or of lists of indices, optional
+        Causes before effects: `[0, [1, 2], 3]`. Features whose order is not known are in one list.
+        Indices of features, or of the groups of `feature_mask`; each once.
+    graph : networkx.DiGraph, or list of pairs, optional
+        In place of an order: edges from causes to effects, such as `[(0, 1)]`. Other features may
+        come at any time. Features that are a node together, a tuple, come before the effects and
+        after the causes of each of them."""
+
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each example has random draws of its own, made from the seed and the example's
         values. The errors of different examples are then independent, so that averages over
@@ -55,6 +63,7 @@ def documented(method: MethodT) -> MethodT:
         parameters=_PARAMETERS,
         graph=_GRAPH,
         hierarchy=_HIERARCHY,
+        causes=_CAUSES,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=LEAST_SQUARES_OPTIONS,

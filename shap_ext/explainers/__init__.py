@@ -1,6 +1,7 @@
 """The explainers: each is its options and its estimator."""
 
 from .methods import (
+    AsymmetricExplainer,
     BestExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
@@ -19,6 +20,7 @@ from .methods import (
 from .networks import FastShapExplainer, SimShapExplainer
 
 __all__ = [
+    "AsymmetricExplainer",
     "BestExplainer",
     "CShapleyExplainer",
     "EnumerationExplainer",

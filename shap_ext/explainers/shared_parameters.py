@@ -54,6 +54,14 @@ _HIERARCHY = """hierarchy : nested lists, mapping, array, list of arrays, or Pla
         paragraphs, sentences and clauses of texts without one, or of more than 1,000 tokens;
         quadrants of images; and halves of sequences."""
 
+_CAUSES = """order : list of features, or of lists of features, optional
+        Causes before effects: `["age", ["income", "rent"], "savings"]`. Features whose order is not
+        known are in one list. By name, or by index; each feature once.
+    graph : networkx.DiGraph, or list of pairs, optional
+        In place of an order: edges from causes to effects, such as `[("age", "income")]`. Other
+        features may come at any time. Features that are a node together, a tuple, come before the
+        effects and after the causes of each of them."""
+
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each row has random draws of its own, made from the seed and the row's values. The
         errors of different rows are then independent, so that averages over rows or calls have
@@ -89,6 +97,7 @@ def documented(explainer: ExplainerT) -> ExplainerT:
         parameters=_PARAMETERS,
         graph=_GRAPH,
         hierarchy=_HIERARCHY,
+        causes=_CAUSES,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=LEAST_SQUARES_OPTIONS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
 from ..maskers import ConditionalMasker, Superpixels, TextSegments
-from ..maskers.conditional import DrawnRow
+from ..maskers.conditional import DrawnRow, SplitRow
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 
@@ -179,9 +180,11 @@ def _drawn(masker: ConditionalMasker, datasets: Sequence[Dataset], is_module: bo
     (dataset,) = datasets
     rows, _, row_shape = table_and_background(dataset, masker.background)
     to_model_input = model_input_maker(masker.background, dataset, row_shape, is_module)
-    return lambda row: DrawnRow(
-        _inputs(datasets, row), masker.draws.of_row(rows[row]), to_model_input
-    )
+    columns = dataset.columns if masker.background.columns is None else masker.background.columns
+    if columns is None:
+        columns = [f"Feature {column}" for column in range(rows.shape[1])]
+    make = partial(SplitRow, columns=list(columns)) if masker.is_split else DrawnRow
+    return lambda row: make(_inputs(datasets, row), masker.draws.of_row(rows[row]), to_model_input)
 
 
 def _refuse_drawn(inner: Masker) -> None:

@@ -1,5 +1,7 @@
 """Baselines that are drawn given the present features: the same numbers as in shap, bad input."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,6 +63,20 @@ def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
     found = made.attribute(torch.as_tensor(data[:3]), baselines=baselines, n_samples=budget)
     explainer = shap.Explainer(MODEL, masker, algorithm=algorithm, seed=0)
     other = explainer(data[:3], max_evals=budget or "auto", silent=True)
+    np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
+
+
+def test_graphs_and_asymmetric_values_of_both_hosts():
+    shap = pytest.importorskip("shap")
+    shap_ext = pytest.importorskip("shap_ext")
+    edges, tree = [(3, (0, 1)), ((0, 1), 4)], [(3, 0), (3, 1)]
+    options: dict[str, Any] = {"graph": edges, "confounded": [(0, 1)], "draws": 8}
+    baselines = captum_ext.conditional.Causal(TENSOR, **options)
+    method = captum_ext.Asymmetric(forward, seed=0, graph=tree)
+    found = method.attribute(X, baselines=baselines, n_samples=30)
+    masker = shap_ext.maskers.Causal(DATA, **options)
+    explainer = shap.Explainer(MODEL, masker, algorithm="asymmetric", graph=tree, seed=0)
+    other = explainer(DATA[:3], max_evals=30, silent=True)
     np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
 
 

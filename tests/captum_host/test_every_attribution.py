@@ -112,6 +112,7 @@ ROWS = [
     estimator("CShapley", graph=CHAIN),
     estimator("Myerson", graph=CHAIN),
     estimator("Hierarchy", hierarchy=[[0, 1], [2, [3, 4]]]),
+    estimator("Asymmetric", order=[[0, 1], [2, 3, 4]]),
     network_of("SimShap"),
     network_of("FastShap"),
     aggregate("Centroid"),
@@ -405,6 +406,8 @@ def ungraphed(row):
         return estimator(row.name, graph=[(0, 1), (1, 2)])
     if row.name == "Hierarchy":
         return estimator(row.name, hierarchy=[0, [1, 2]])
+    if row.name == "Asymmetric":
+        return estimator(row.name, order=[0, [1, 2]])
     return row
 
 

@@ -35,6 +35,41 @@ def normal_shapley_values(rows, mean, covariance, expected):
     return np.array([shapley_values(rows.shape[1], game) for game in games])
 
 
+def interventional_game(row, mean, covariance, components, confounded, expected, causes=None):
+    """Return the game of linear structural equations, whose noise is normal.
+
+    A feature that is not set is a linear function of its causes, and noise. Features of a component
+    that is not confounded are ordered so that those that are set come first. `causes` are those of
+    each component, by default all features of the components before it. The model may see further
+    features of the row in place of those that follow the set ones.
+    """
+    n_features = len(row)
+    if causes is None:
+        causes = [
+            [c for earlier in components[:place] for c in earlier]
+            for place in range(len(components))
+        ]
+
+    def value(coalition, shown=frozenset()):
+        effects, noise = np.zeros((n_features, n_features)), np.zeros((n_features, n_features))
+        for members, is_confounded, earlier in zip(components, confounded, causes, strict=True):
+            absent = [member for member in members if member not in coalition]
+            is_set = [member for member in members if member in coalition]
+            given = list(earlier) + ([] if is_confounded else is_set)
+            across = covariance[np.ix_(absent, given)]
+            slopes = across @ np.linalg.pinv(covariance[np.ix_(given, given)])
+            effects[np.ix_(absent, given)] = slopes
+            noise[np.ix_(absent, absent)] = covariance[np.ix_(absent, absent)] - slopes @ across.T
+        start = np.array([row[j] - mean[j] if j in coalition else 0.0 for j in range(n_features)])
+        solved = np.linalg.inv(np.eye(n_features) - effects)  # x = start + effects x + noise
+        means, covariances = mean + solved @ start, solved @ noise @ solved.T
+        for player in shown:
+            means[player], covariances[player], covariances[:, player] = row[player], 0.0, 0.0
+        return expected(means, covariances)
+
+    return value
+
+
 class Quadratic:
     """The model x·w + xᵀAx, whose expectation is μ·w + μᵀAμ + tr(AΣ)."""
 

@@ -22,6 +22,7 @@ WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
 ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
 LINE: dict[str, Any] = {"graph": "line"}
 UNIONS: dict[str, Any] = {"hierarchy": [list(range(N_FEATURES))]}
+LISTS: dict[str, Any] = {"order": [0, [1, 2, 3, 4, 5, 6, 7, 8]]}
 COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
 EXPLAINERS = {
     **{
@@ -31,6 +32,7 @@ EXPLAINERS = {
     },
     shap_ext.MyersonExplainer: LINE,
     shap_ext.HierarchyExplainer: UNIONS,
+    shap_ext.AsymmetricExplainer: LISTS,
     shap_ext.LShapleyExplainer: {**LINE, "order": 4},
     shap_ext.CShapleyExplainer: {"graph": COMPLETE, "order": 1},
 }
@@ -42,6 +44,7 @@ METHODS = {
     },
     captum_ext.Myerson: LINE,
     captum_ext.Hierarchy: UNIONS,
+    captum_ext.Asymmetric: LISTS,
     captum_ext.LShapley: {**LINE, "order": 4},
     captum_ext.CShapley: {"graph": COMPLETE, "order": 1},
 }

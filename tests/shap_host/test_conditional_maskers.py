@@ -8,7 +8,7 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.maskers import Categorical, Causal, Copula, Empirical, Forest, Gaussian, Sampled
+from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
 from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import (
     BudgetError,
@@ -232,80 +232,6 @@ def test_model_rows_as_a_budget():
     assert (estimate.model_rows > 35 * 8).all()
 
 
-def interventional_game(row, mean, covariance, components, confounded):
-    """Return the game of linear structural equations, whose noise is normal.
-
-    A feature that is not set is a linear function of all features before it, and noise. Features of
-    a component that is not confounded are ordered so that those that are set come first.
-    """
-
-    def value(coalition):
-        n_features = len(row)
-        effects, noise = np.zeros((n_features, n_features)), np.zeros((n_features, n_features))
-        before = []
-        for members, is_confounded in zip(components, confounded, strict=True):
-            absent = [member for member in members if member not in coalition]
-            is_set = [member for member in members if member in coalition]
-            causes = before + ([] if is_confounded else is_set)
-            across = covariance[np.ix_(absent, causes)]
-            slopes = across @ np.linalg.pinv(covariance[np.ix_(causes, causes)])
-            effects[np.ix_(absent, causes)] = slopes
-            noise[np.ix_(absent, absent)] = covariance[np.ix_(absent, absent)] - slopes @ across.T
-            before = before + list(members)
-        start = np.array([row[j] - mean[j] if j in coalition else 0.0 for j in range(n_features)])
-        solved = np.linalg.inv(np.eye(n_features) - effects)  # x = start + effects x + noise
-        return MODEL.expected(mean + solved @ start, solved @ noise @ solved.T)
-
-    return value
-
-
-@pytest.mark.parametrize(
-    ("order", "confounded"),
-    [
-        ([3, 1, 0, 2, 5, 4], False),
-        ([[3, 1], [0, 2, 5], 4], [True, False, False]),
-        ([[3, 1, 0], [2, 5, 4]], [False, True]),
-    ],
-)
-def test_interventions_change_effects_and_not_causes(order, confounded):
-    masker = Causal(DATA, order, confounded, draws=1024)
-    found, _ = explained(masker, rows=ROWS[:1])
-    components = [entry if isinstance(entry, list) else [entry] for entry in order]
-    flags = np.broadcast_to(confounded, len(order))
-    game = interventional_game(ROWS[0], DATA.mean(axis=0), np.cov(DATA.T), components, flags)
-    exact = shapley_values(N_FEATURES, game)
-    np.testing.assert_allclose(found.values[0], exact, atol=0.01 * np.abs(exact).max())
-
-
-def test_one_component_is_conditional_or_marginal():
-    masks = np.random.default_rng(0).random((9, N_FEATURES)) < 0.5
-    both = [Causal(DATA, [list(range(N_FEATURES))], flag).draws for flag in (False, True)]
-    conditional, marginal = (draws.of_row(DATA[0])(masks) for draws in both)
-    plain = Gaussian(DATA).draws
-    np.testing.assert_allclose(conditional, plain.of_row(DATA[0])(masks), rtol=1e-9, atol=1e-12)
-    shift = plain.of_row(DATA[0]).shift
-    other = RowDraws(both[1], DATA[1], shift)(masks)
-    np.testing.assert_array_equal(
-        np.where(masks[:, None], 0.0, marginal), np.where(masks[:, None], 0.0, other)
-    )
-
-
-def test_orders_that_cannot_be_used():
-    frame = pd.DataFrame(DATA, columns=list("abcdef"))
-    by_name = Causal(frame, ["d", ["b", "a"], "c", "e", "f"], draws=4)
-    by_index = Causal(DATA, [3, [1, 0], 2, 4, 5], draws=4)
-    mask = np.arange(N_FEATURES) % 2 == 0
-    np.testing.assert_allclose(by_name(mask, DATA[0]), by_index(mask, DATA[0]), rtol=1e-9)
-    with pytest.raises(InvalidArgumentError, match="order holds 'g', which is no column"):
-        Causal(frame, ["g", "a"])
-    with pytest.raises(InvalidArgumentError, match="order holds 0 twice"):
-        Causal(DATA, [0, [1, 0]])
-    with pytest.raises(InvalidArgumentError, match=r"order lacks the columns \['e', 'f'\]"):
-        Causal(frame, ["a", ["b", "c"], "d"])
-    with pytest.raises(InvalidArgumentError, match="confounded must be True or False"):
-        Causal(DATA, [0, 1, 2, 3, 4, 5], [True, False])
-
-
 def test_copula_of_skewed_margins():
     """Two log-normal features: E[x₀ | x₁] = exp(ρ z₁ + (1 − ρ²) / 2), but for the fit to 20,000."""
     rng, rho = np.random.default_rng(0), 0.7
@@ -343,7 +269,8 @@ def nearest_rows_game(row, data, sigma, eta):
             for place, other in enumerate(data):
                 difference = (other - row)[present]
                 distance = difference @ inverse @ difference / len(present)
-                weights[place] = np.exp(-distance / (2 * sigma**2))
+                width = sigma or len(data) ** (-1 / (len(present) + 4)) / np.sqrt(len(present))
+                weights[place] = np.exp(-distance / (2 * width**2))
         order = sorted(range(len(data)), key=lambda place: -weights[place])
         kept = 0.0
         total = weights.sum()
@@ -359,7 +286,7 @@ def nearest_rows_game(row, data, sigma, eta):
     return value
 
 
-@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5)])
+@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5), (None, 0.95)])
 def test_weights_of_near_rows(sigma, eta):
     """Draws of one coordinate: 1,024 of them leave an error of a thousandth of the spread."""
     data = DATA[:60]
@@ -372,7 +299,7 @@ def test_weights_of_near_rows(sigma, eta):
 
 
 def test_rows_far_from_the_data():
-    masker = Empirical(DATA)
+    masker = Empirical(DATA, sigma=0.1)
     assert np.isfinite(masker(np.ones(N_FEATURES) > 2, DATA[0] + 100)).all()
     with pytest.warns(ShapleyExtWarning, match=r"(?s)far from all rows.*sigma=0.1"):
         drawn = masker(np.arange(N_FEATURES) == 0, DATA[0] + 100)
@@ -437,6 +364,12 @@ def test_forests_find_what_the_present_features_tell():
         masker, model=lambda x: x["level"].to_numpy(dtype=float), rows=frame[kind == "high"][:2]
     )
     assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
+
+
+def test_dates_in_a_forest_are_refused():
+    frame = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
+    with pytest.raises(InvalidArgumentTypeError, match="dates or times in column 'day'. Convert"):
+        Forest(frame)
 
 
 def test_forests_predict_nearly_as_well_as_the_distribution_itself():

@@ -99,6 +99,7 @@ def of_estimator(row):
 
 GRAPH: dict[str, Any] = {"graph": "line"}
 UNIONS: dict[str, Any] = {"hierarchy": [list(range(M - 2)), [M - 2, M - 1]]}
+CAUSES: dict[str, Any] = {"order": [list(range(M - 2)), [M - 2, M - 1]]}
 SHARED: dict[str, Any] = {"budget": 180}  # three members of 60
 TABLE = [
     Made("ava", shap_ext.AVAExplainer, other={"n_neighbors": 3}, is_efficient=False),
@@ -116,6 +117,7 @@ TABLE = [
     Made("lshapley", shap_ext.LShapleyExplainer, GRAPH, {"order": 1}, is_efficient=False),
     Made("myerson", shap_ext.MyersonExplainer, GRAPH),
     Made("hierarchy", shap_ext.HierarchyExplainer, UNIONS),
+    Made("asymmetric", shap_ext.AsymmetricExplainer, CAUSES),
     *map(of_estimator, OF_CLASSES),
     Made("simshap", shap_ext.SimShapExplainer, TINY, budget=None, is_trained=True),
     Made("fastshap", shap_ext.FastShapExplainer, TINY, budget=None, is_trained=True),
@@ -200,7 +202,7 @@ def test_equal_calls_give_equal_results_and_leave_the_global_generator(made):
     check_same(explainer(X, **made.call), explained)
     check_same(made.build()(X, **made.call), explained)
     np.testing.assert_array_equal(np.random.get_state(legacy=False)["state"]["key"], state)  # noqa: NPY002
-    is_drawn = made.name not in ("cshapley", "lshapley", "myerson", "hierarchy")
+    is_drawn = made.name not in ("cshapley", "lshapley", "myerson", "hierarchy", "asymmetric")
     if made.budget is not None and is_drawn:
         others = made.build(seed=1)(X, **made.call)
         assert (others.values != explained.values).any()
@@ -216,7 +218,7 @@ def test_rows_do_not_depend_on_the_other_rows(made):
 @every
 def test_default_arguments(made):
     needed = GRAPH if "graph" in made.options else {}
-    options = made.options if made.is_trained or made.options == UNIONS else needed
+    options = made.options if made.is_trained or made.options in (UNIONS, CAUSES) else needed
     explainer = shap.Explainer(curved, BACKGROUND, algorithm=made.name, **options)
     assert explainer(X).values.shape == (4, M)
 

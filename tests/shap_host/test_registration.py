@@ -37,7 +37,8 @@ ON_GRAPHS = {
     "myerson": shap_ext.MyersonExplainer,
 }
 IN_UNIONS = {"hierarchy": shap_ext.HierarchyExplainer}
-ALL = CLASSES | ON_GRAPHS | IN_UNIONS | TRAINED
+IN_ORDERS = {"asymmetric": shap_ext.AsymmetricExplainer}
+ALL = CLASSES | ON_GRAPHS | IN_UNIONS | IN_ORDERS | TRAINED
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 

@@ -1,6 +1,6 @@
 """Distributions of absent features given the present ones."""
 
-from .causal import CausalGaussian, CausalOrder
+from .causal import CausalGaussian, Confounded
 from .copula import Copula
 from .forest import Forest
 from .gaussian import Gaussian
@@ -10,7 +10,7 @@ from .weighted_rows import Categorical, Empirical
 __all__ = [
     "Categorical",
     "CausalGaussian",
-    "CausalOrder",
+    "Confounded",
     "Copula",
     "Empirical",
     "Forest",

@@ -11,8 +11,9 @@ import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
 from ..array_types import BoolArray, FloatArray
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .coalition_cache import CoalitionCache
+from .columns import named_column
 from .weighted_rows import WeightedRows, codes_of
 
 _N_TREES, _LEAST_LEAF, _SHARE_OF_FEATURES = 20, 5, 0.5
@@ -76,16 +77,20 @@ class Forest(WeightedRows):
 
         Raises
         ------
-        InvalidArgumentError
-            If there are fewer rows than two leaves need.
+        InvalidArgumentError, InvalidArgumentTypeError
+            If there are fewer rows than two leaves need, or columns of dates.
         """
-        del names
         if len(data) < 2 * _LEAST_LEAF:
             raise InvalidArgumentError(
                 f"data has {len(data)} rows; trees need at least {2 * _LEAST_LEAF}. Pass more rows."
             )
         cells, targets, categories = [], [], []
-        for column in data.T:
+        for place, column in enumerate(data.T):
+            if pd.Series(column.tolist()).dtype.kind in "mM":
+                raise InvalidArgumentTypeError(
+                    f"data holds dates or times in {named_column(place, names)}. Convert them to "
+                    "numbers, such as days since the first one."
+                )
             numbers = _numbers(column)
             if numbers is None:
                 codes, different = pd.factorize(column)

@@ -90,20 +90,19 @@ class Gaussian:
         """
         known = masks & ~np.isnan(row)
         matrices = self._matrices(np.concatenate([known, ~masks], axis=1))
-        slopes, roots = matrices[:, 0], matrices[:, 1]
-        centred = np.where(known, row - self.mean, 0.0)
-        means = self.mean + (slopes @ centred[..., None])[..., 0]
-        normal = np.zeros_like(points)
-        scipy.special.ndtri(points, out=normal, where=~masks[:, None])
-        filled = normal @ roots.swapaxes(1, 2)
-        filled += means[:, None]
+        sources = np.repeat(np.where(known, row - self.mean, 0.0)[:, None], points.shape[1], axis=1)
+        scipy.special.ndtri(points, out=sources, where=~masks[:, None])
+        filled = sources @ matrices.swapaxes(1, 2)
+        filled += self.mean
         return np.where(masks[:, None], row, filled)
 
     def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
-        """Return the slopes and roots, (n, 2, D, D), of known and of absent features, (n, 2 D).
+        """Return the matrices, (n, D, D), of known and of absent features, (n, 2 D).
 
-        Means given known features are μ + slopes (x − μ), and covariances roots · rootsᵀ. Other
-        features have rows and columns of zeros, so that all coalitions are solved together.
+        Their product with the distances of known features from the mean, and with normal numbers in
+        the places of absent ones, are the distances of draws. So their columns are slopes of known
+        features, and a root of the covariance of absent ones. Other features have rows and columns
+        of zeros, so that all coalitions are solved together.
         """
         known, absent = np.split(keys, 2, axis=1)
         identity = np.eye(known.shape[1])
@@ -117,7 +116,7 @@ class Gaussian:
         left = np.where(_both(drawn, drawn), self.covariance, 0.0) - slopes @ cross.swapaxes(1, 2)
         roots = np.linalg.cholesky(np.where(_both(drawn, drawn), left, identity))
         roots = np.where(_both(drawn, drawn), roots, 0.0)
-        return np.stack([slopes, roots], axis=1)
+        return np.asarray(slopes + roots)
 
 
 def _both(first: BoolArray, second: BoolArray) -> BoolArray:

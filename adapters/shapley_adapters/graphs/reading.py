@@ -14,6 +14,7 @@ from ..arguments import checked_choice
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..hierarchies.player_tree import PlayerTree
+from .causal_graph import CausalGraph
 from .named_graphs import (
     check_number_of_nodes,
     from_adjacency_frame,
@@ -49,7 +50,7 @@ class HasEdgeIndex(Protocol):
 Edges: TypeAlias = "npt.NDArray[Any] | Tensor | HasEdgeIndex | Sequence[Any]"
 """An edge index, (2, E), data that has one, or a list of edges."""
 
-Structure: TypeAlias = PlayerGraph | PlayerTree
+Structure: TypeAlias = PlayerGraph | PlayerTree | CausalGraph
 """What an estimate may depend on beside the game."""
 
 GraphLike: TypeAlias = "str | PlayerGraph | nx.Graph | pd.DataFrame | scipy.sparse.spmatrix | Edges"
@@ -256,6 +257,13 @@ def _as_edge_index(edge_index: Any) -> IntArray:
     return pairs.astype(np.intp)
 
 
+_WORDS = {
+    PlayerGraph: ("graph", "nodes"),
+    PlayerTree: ("hierarchy", "players"),
+    CausalGraph: ("order", "features"),
+}
+
+
 def graphs_of_rows(
     graph: Structure | Sequence[Structure] | None, n_rows: int, n_players: int, name: str
 ) -> Sequence[Structure]:
@@ -263,7 +271,7 @@ def graphs_of_rows(
 
     Parameters
     ----------
-    graph : PlayerGraph, PlayerTree, sequence of them, or None
+    graph : PlayerGraph, PlayerTree, CausalGraph, sequence of them, or None
         One graph for all rows, or one graph per row.
     n_rows, n_players : int
         Numbers of rows and players of the game.
@@ -287,8 +295,7 @@ def graphs_of_rows(
             f"graph holds {len(graphs)} graphs, but there are {n_rows} rows."
         )
     for row_graph in graphs:
-        is_tree = isinstance(row_graph, PlayerTree)
-        argument, nodes = ("hierarchy", "players") if is_tree else ("graph", "nodes")
+        argument, nodes = _WORDS[type(row_graph)]
         if row_graph.n_players != n_players:
             raise InvalidArgumentError(
                 f"{argument} has {row_graph.n_players} {nodes}, but there are {n_players} players."

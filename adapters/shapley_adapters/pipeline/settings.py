@@ -118,7 +118,7 @@ class Settings:
         Evaluations for each row; `default_budget` where None.
     batch_size : int, optional
         Evaluations in one call of the game; the size that the game prefers where None.
-    graph : PlayerGraph, PlayerTree, or sequence of them, optional
+    graph : PlayerGraph, PlayerTree, CausalGraph, or sequence of them, optional
         The graph of the game's players, or the graph of each row, for estimators that need one; the
         tree for `Hierarchy`.
         Their estimates depend on it, so that enumeration of all coalitions never replaces them.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -35,6 +36,9 @@ from .linear_design import (
 from .neighbourhood_draws import OFFER_FACTOR
 from .order_selection import MAX_COALITIONS
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 @dataclass(frozen=True)
 class ComponentDraws(Design):
@@ -60,16 +64,15 @@ class ComponentDraws(Design):
     n_nodes: int
     n_orders: int
 
-    def within(self, n_coalitions: int) -> ComponentDraws:
+    def within(self, n_coalitions: int) -> Self:
         """Return the orders whose coalitions are among the first of the table."""
         n = int(units_within(self.positions[None], n_coalitions)[0])
-        return ComponentDraws(
-            self.table.first(n_coalitions),
-            self.positions[:n],
-            self.nodes[:n],
-            self.joined[self.joined[:, 0] < n],
-            self.n_nodes,
-            self.n_orders,
+        return replace(
+            self,
+            table=self.table.first(n_coalitions),
+            positions=self.positions[:n],
+            nodes=self.nodes[:n],
+            joined=self.joined[self.joined[:, 0] < n],
         )
 
     @cached_property
@@ -96,12 +99,14 @@ class ComponentDraws(Design):
         shape = (len(self.positions) * self.n_nodes, int(self.table.counts[0]))
         return scipy.sparse.csr_matrix((shares / self.n_orders, (owners, columns)), shape=shape)
 
+    def contributions(self, values: ValueArray) -> FloatArray:
+        """Return the contribution of each node in each unit, (R, U, nodes, K)."""
+        draws = weighted_sums(self.operator, values)  # (R, U · nodes, K)
+        return draws.reshape(len(values), len(self.positions), self.n_nodes, -1)
+
     def solution(self, values: ValueArray) -> Solution:
         """Return the means over the units and their standard errors."""
-        n_units = len(self.positions)
-        draws = weighted_sums(self.operator, values)  # (R, U · nodes, K)
-        draws = draws.reshape(len(values), n_units, self.n_nodes, -1)
-        return Solution(*mean_and_error(draws), n_units - 1)
+        return Solution(*mean_and_error(self.contributions(values)), len(self.positions) - 1)
 
     def added_variances(self, errors: ValueErrors) -> FloatArray:
         """Return what errors that units share add to the variances of attributions."""
