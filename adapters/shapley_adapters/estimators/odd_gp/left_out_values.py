@@ -55,7 +55,7 @@ class SizeWeights:
     unknown, known : arrays, (m,)
         Weights of the pairs that are not evaluated and of those that are, with sum 1 each.
     open : array, (m,)
-        The first weights, of sizes that are not complete only; with sum 1, or 0 without such values.
+        The first weights of sizes that are not complete, with sum 1; 0 without such values.
     """
 
     unknown: FloatArray

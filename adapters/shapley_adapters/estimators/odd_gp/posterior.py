@@ -102,7 +102,7 @@ class PriorChoice:
 
 
 def choices_around(kernel: Kernel, fitted: Prior) -> list[PriorChoice]:
-    """Return the fitted prior, whose kernel is given, with more noise, and those of smooth games."""
+    """Return the fitted prior, with its kernel, one of more noise, and those of smooth games."""
     choices = [
         PriorChoice(kernel, replace(fitted, noise=factor * fitted.noise))
         for factor in (1.0, _MORE_NOISE)
