@@ -83,6 +83,7 @@ MECHANISMS: dict[str, Mechanism] = {
         ((posterior, "has_all_twos", lambda signs: False),),
         (posterior.choices_around, posterior.has_all_twos),
     ),
+    "prior of more noise": Mechanism(((posterior, "_MORE_NOISE", 1.0),)),
     "learned strengths": Mechanism(
         ((posteriors_of_rows, "fit_priors", lambda signs, targets, start, _: start),),
         (prior_fitting,),

@@ -17,7 +17,13 @@ from torch import Tensor
 import shapley_adapters.criteria as core
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray, IntArray
-from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria import (
+    CoalitionErrors,
+    Curve,
+    Neighbourhood,
+    Sensitivity,
+    fit_errors,
+)
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
@@ -35,6 +41,7 @@ __all__ = [
     "complexity",
     "deletion_curve",
     "faithfulness",
+    "fit_errors",
     "infidelity",
     "insertion_curve",
     "masked_log_odds",

@@ -14,7 +14,13 @@ import shap
 
 import shapley_adapters.criteria as core
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria import (
+    CoalitionErrors,
+    Curve,
+    Neighbourhood,
+    Sensitivity,
+    fit_errors,
+)
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
@@ -50,6 +56,7 @@ __all__ = [
     "complexity",
     "deletion_curve",
     "faithfulness",
+    "fit_errors",
     "insertion_curve",
     "masked_log_odds",
     "monotonicity",

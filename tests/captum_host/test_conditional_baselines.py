@@ -127,3 +127,9 @@ def test_mse_v_of_both_hosts():
     found = captum_ext.criteria.mse_v(forward, X, baselines=Gaussian(TENSOR, draws=8))
     other = criteria.mse_v(MODEL, maskers.Gaussian(DATA, draws=8), DATA[:3])
     np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
+
+
+def test_errors_of_the_fit_take_tensors():
+    found = captum_ext.criteria.fit_errors(lambda rows: rows.mean(dim=0), TENSOR, n_fits=50)
+    expected = TENSOR.std(dim=0).numpy() / np.sqrt(len(TENSOR))
+    np.testing.assert_allclose(found, expected, rtol=0.4)  # four standard errors of 10 %

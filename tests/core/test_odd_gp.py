@@ -411,7 +411,7 @@ def scale_of(covariance, target, sizes, n_of_sizes):
     """Return the factor of the variances, and their freedom, by predicting values by all others.
 
     Sizes count by their pairs that are not evaluated, then by those that are. A size without
-    evaluated pairs counts for sizes near it.
+    evaluated pairs counts for sizes near it. Complete sizes give no freedom.
     """
     ratios, own_variances = [], []
     for left_out in range(1, len(target)):
@@ -436,9 +436,12 @@ def scale_of(covariance, target, sizes, n_of_sizes):
     at_unknown, at_known = (
         (number * ratio + 2) / (number + 2) for number, ratio in zip(numbers, of_both, strict=True)
     )
-    mean, fourths = numbers[0] * (unknown * squares).sum(), (unknown**2 * squares**2).sum()
-    mean_ratio = mean / numbers[0]
-    freedom = 2 * (mean + 4 * mean_ratio) ** 2 / (fourths * numbers[0] ** 2 + 12 * mean_ratio**2)
+    complete = [size for size, share in zip(n_of_sizes, shares, strict=True) if share == 1]
+    incomplete = unknown * ~np.isin(sizes, complete)
+    number = incomplete.sum() ** 2 / (incomplete**2).sum()
+    fourths = (incomplete**2 * squares**2).sum() / incomplete.sum() ** 2
+    mean_ratio = (unknown * squares).sum()
+    freedom = 2 * ((number + 4) * mean_ratio) ** 2 / (fourths * number**2 + 12 * mean_ratio**2)
     return spread * at_unknown * max(1, at_unknown / at_known) ** 0.5, freedom
 
 
@@ -473,6 +476,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     monkeypatch.setattr(
         f"{module}.fit_priors", lambda _, targets, *__: stacked(prior, len(targets))
     )
+    monkeypatch.setattr(f"{module}.choices_around", lambda *found: [PriorChoice(*found)])
     game = random_game(7, n_rows=2, n_outputs=2)
     found = run(game, 40, weights)
     every = one_of_each_pair(7)
@@ -510,6 +514,25 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
             errors = found.standard_errors[row, :, output]
             np.testing.assert_allclose(errors, np.sqrt(left * scale), rtol=1e-6)
             np.testing.assert_allclose(found.degrees_of_freedom[row, :, output], freedom, rtol=1e-6)
+
+
+@pytest.mark.parametrize("budget", [74, 82])
+def test_intervals_hold_games_of_all_sizes_where_twos_are_complete(budget):
+    """Games with interactions of all sizes, of which the design has single players and twos.
+
+    With 8 players, few values of larger coalitions tell how far the others are off. Of 480 values,
+    a share of .90 in the intervals is three standard errors below .95, and .80 to .83 were before.
+    """
+    rng = np.random.default_rng(3)
+    signs = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 1.0, -1.0)
+    products = np.array([signs[:, row > 0].prod(axis=1) for row in signs])
+    sizes = (signs > 0).sum(axis=1)
+    coefficients = rng.normal(size=(60, 256)) * 0.45**sizes
+    game = TableGame((coefficients @ products)[:, :, None])
+    found = run(game, budget)
+    off = np.abs(found.values - game_shapley_values(game))
+    widths = found.interval()[1] - found.values
+    assert (off <= widths).mean() > 0.9
 
 
 def test_large_designs_are_conditioned_on_through_their_first_values():

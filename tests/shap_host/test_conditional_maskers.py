@@ -9,6 +9,7 @@ import shap
 
 import shap_ext
 from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
+from shapley_adapters.coalitions.tables import size_weights
 from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import (
     BudgetError,
@@ -16,6 +17,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
+from shapley_adapters.pipeline.drawing import _allocated
 from tests.helpers.brute_force import conditional_values, shapley_values
 from tests.helpers.conditional_games import (
     Quadratic,
@@ -162,7 +164,7 @@ def test_groups_of_columns_are_drawn_together():
 
 
 def test_rows_of_all_features_are_evaluated_once():
-    """Repetitions of the value of all features are repetitions of the model only."""
+    """They have no draws, and the model is not random."""
     seen = []
 
     def model(x):
@@ -171,7 +173,7 @@ def test_rows_of_all_features_are_evaluated_once():
 
     explained(Gaussian(DATA, draws=16), model=model, rows=ROWS[:1])
     n_whole = (np.concatenate(seen) == ROWS[0]).all(axis=1).sum()
-    assert 1 <= n_whole <= 16
+    assert n_whole == 1
 
 
 def test_missing_values_of_rows_stay_missing_and_say_nothing():
@@ -427,7 +429,7 @@ def test_a_function_of_the_user():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_evals": 16}, "max_evals=16 is too small and pays, with repeated draws, for 8 coal"),
+        ({"max_evals": 16}, "max_evals=16 is too small and pays, with repeated draws, for 10 coal"),
         ({"max_model_rows": 10}, "With max_model_rows=10, max_evals=0 is too small: hierarchy"),
     ],
 )
@@ -464,3 +466,33 @@ def test_importance_of_drawn_values():
     )
     spread = ((labels - MODEL(DATA).mean()) ** 2).mean()  # of no feature less that of all
     np.testing.assert_allclose(by_loss.values.sum(), spread, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "budget"), [("enumeration", 300), ("oddgp", 40), ("leastsquares", 50)]
+)
+def test_rows_of_the_model_are_counted_exactly(algorithm, budget):
+    """The output for all features has no draws: it is one row."""
+    n_rows = 0
+
+    def model(x):
+        nonlocal n_rows
+        n_rows += len(x)
+        return MODEL(x)
+
+    options = {"model": model, "rows": ROWS[:1], "max_evals": budget}
+    _, estimate = explained(Gaussian(DATA, draws=8), algorithm, **options)
+    assert estimate.model_rows.sum() == n_rows
+    assert 0.7 * 8 * budget < n_rows <= 8 * budget
+
+
+def test_draws_of_enumerations_follow_the_weights_of_coalitions():
+    """Their number is near to that of Neyman's allocation, between one and the most."""
+    sizes = np.repeat(np.arange(1, 6), [6, 15, 20, 15, 6])
+    counts = _allocated(sizes, 1, 16, 200, np.random.default_rng(0))
+    present, absent = size_weights(6)
+    roots = np.sqrt(sizes * present[sizes] ** 2 + (6 - sizes) * absent[sizes] ** 2)
+    assert counts.sum() == 200
+    assert np.abs(counts - 200 * roots / roots.sum()).max() < 1
+    assert _allocated(sizes, 2, 16, 100, np.random.default_rng(0)).tolist() == [2] * 62
+    assert _allocated(sizes, 1, 3, 500, np.random.default_rng(0)).tolist() == [3] * 62

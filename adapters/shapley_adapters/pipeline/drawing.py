@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.complements import complements
-from ..coalitions.tables import CoalitionTable
+from ..coalitions.tables import CoalitionTable, size_weights
 from ..estimators.draws import Draws
 from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
@@ -27,6 +27,9 @@ MORE_FOR_SINGLES = 2
 FEWEST_OF_UNBIASED = 2
 """Draws of each coalition that an unbiased estimator needs, from which on single players are
 evaluated on all background rows for it."""
+
+_HALVINGS = 60
+"""Halvings of the interval of a factor that is searched: to the last bits."""
 
 REPEATED = 4
 """Where each coalition of a random model is evaluated once, one of so many is evaluated twice, so
@@ -156,18 +159,22 @@ class Drawing:
         n_draws = self.draws.n_draws
         drawn = np.zeros((len(coalitions), n_draws), dtype=bool)
         drawn[:2] = True
+        drawn[1, 1:] = not self.draws.has_one_full_value
         sizes = coalitions.sum(axis=1)
         are_single = np.minimum(sizes, coalitions.shape[1] - sizes) == 1
         counts = plan.n_of_single, plan.n_of_others
         if units is None and plan.n_inner:
             counts = self._counts(plan, int(are_single.sum()), len(coalitions) - 2)
         if not self.draws.is_background:
+            if plan.n_inner and len(coalitions) == 2 ** coalitions.shape[1]:
+                of_each = _allocated(sizes[2:], plan.n_of_others, n_draws, plan.n_inner, rng)
+                drawn[2:] = np.arange(n_draws) < of_each[:, None]
+                return drawn
             drawn[2:, : counts[1]] = True
             if counts[1] == 1:
                 starts = np.arange(2, len(coalitions) - REPEATED + 1, REPEATED)
                 drawn[starts + rng.integers(REPEATED, size=len(starts)), 1] = True
             return drawn
-        drawn[1, 1:] = not self.draws.has_one_full_value
         if units is not None:
             decks = _decks(rng, n_draws, plan.n_of_others)
             n_spent = 0
@@ -203,6 +210,33 @@ class Drawing:
         if can_know or MORE_FOR_SINGLES * each >= n_draws:
             return n_draws, min(n_draws, spare // max(1, n_others))
         return max(1, MORE_FOR_SINGLES * each), max(1, each)
+
+
+def _allocated(
+    sizes: IntArray, fewest: int, most: int, total: int, rng: np.random.Generator
+) -> IntArray:
+    """Return how many draws each coalition of an enumeration has, (C,), given their sizes.
+
+    Neyman's allocation for equal noise: in proportion to the root of Σ_i w_i², the weights of its
+    value in the Shapley values. Remainders are rounded up or down at random. Measured on
+    conditional normal draws, the error is .78, .55 and .37 of that of equal numbers with 6, 8 and
+    10 features; with the noise of each coalition known, it would be .62, .45 and .30.
+    """
+    n_players = int(sizes.max()) + 1
+    present, absent = size_weights(n_players)
+    all_sizes = np.arange(n_players + 1)
+    roots = np.sqrt(all_sizes * present**2 + (n_players - all_sizes) * absent**2)[sizes]
+    total = int(np.clip(total, fewest * len(sizes), most * len(sizes)))
+    low, high = 0.0, most / roots.min()
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_less = np.clip(middle * roots, fewest, most).sum() < total
+        low, high = (middle, high) if is_less else (low, middle)
+    order = rng.permutation(len(sizes))
+    ends = np.minimum(np.cumsum(np.clip(low * roots, fewest, most)[order]), total)
+    counts = np.empty(len(sizes), dtype=np.intp)
+    counts[order] = np.diff(np.floor(ends + rng.random()), prepend=0)
+    return counts
 
 
 def _decks(rng: np.random.Generator, n_draws: int, count: int) -> Iterator[IntArray]:

@@ -61,7 +61,8 @@ def estimate_round(
     n_active = active.sum(axis=1)
     drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
     if drawing is None and (settings.n_repeats > 1 or getattr(game, "draws_values", False)):
-        drawing = repeated_drawing(n_active, estimator, settings)
+        has_draws = bool(getattr(game, "draws_values", False)) and settings.n_repeats == 1
+        drawing = repeated_drawing(n_active, estimator, settings, has_draws)
     memory = memory if drawing is None else None  # it has values, not draws
     run = Run(game, estimator, settings, active, memory=memory, drawing=drawing)
     jobs = jobs_of(settings.n_jobs, game.n_rows)

@@ -552,7 +552,10 @@ class Run:
         else:
             n_draws = drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
             each = 1 if drawing.draws.is_background else n_backgrounds
-            result.model_rows[rows] = each * (n_draws if len(n_draws) == 1 else n_draws[indices])
+            n_of_model = each * (n_draws if len(n_draws) == 1 else n_draws[indices])
+            if drawing.draws.has_one_full_value:  # which is one row of the model
+                n_of_model = n_of_model - (each - 1)
+            result.model_rows[rows] = n_of_model
         if of_values is not None:
             mean_errors = np.sqrt(of_values.variances.mean(axis=1, keepdims=True))
             result.value_errors[rows] = of_values.in_units_of_values(mean_errors)[indices, 0]

@@ -10,7 +10,8 @@ the error of a value that is predicted by all others is [K⁻¹ y]_i / [K⁻¹]_
 The posterior variances are multiplied by the ratio of the observed to the expected squares, where
 each size counts by the share of its pairs that are not evaluated, over the size. If this ratio is
 larger than that of the sizes that are known, the prior is wrong about sizes. The errors then have
-the same sign in many coalitions, and their variance grows further.
+the same sign in many coalitions, and their variance grows further. Sizes of which all pairs are
+evaluated say little about the others, and give no degrees of freedom.
 """
 
 from __future__ import annotations
@@ -53,10 +54,13 @@ class SizeWeights:
     ----------
     unknown, known : arrays, (m,)
         Weights of the pairs that are not evaluated and of those that are, with sum 1 each.
+    open : array, (m,)
+        The first weights of sizes that are not complete, with sum 1; 0 without such values.
     """
 
     unknown: FloatArray
     known: FloatArray
+    open: FloatArray
 
     @classmethod
     def from_signs(cls, signs: FloatArray) -> SizeWeights:
@@ -64,15 +68,18 @@ class SizeWeights:
         sizes, counts = smaller_sizes(signs > 0)[1:] - 1, pair_counts(signs.shape[1])
         checked = sizes[-_MOST_CHECKED:]
         known_shares = np.bincount(sizes, minlength=len(counts)) / counts
-        known_shares = np.clip(known_shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
         present, n_present = np.unique(checked, return_counts=True)
+        are_open = known_shares[present] < 1.0
+        known_shares = np.clip(known_shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
         distances = np.abs(np.arange(len(counts))[:, None] - present)
         nearness = np.exp(-(distances - distances.min(axis=1, keepdims=True)) / _width(signs))
         masses = (1.0 - known_shares) / np.arange(1, len(counts) + 1)
         of_sizes = masses / (nearness @ n_present) @ nearness
         of_known = known_shares[present] / n_present
         indices = np.searchsorted(present, checked)
-        return cls(*(of[indices] / of[indices].sum() for of in (of_sizes, of_known)))
+        unknown, known = (of[indices] / of[indices].sum() for of in (of_sizes, of_known))
+        of_open = unknown * are_open[indices]
+        return cls(unknown, known, of_open / max(float(of_open.sum()), TINY))
 
     def scale_and_freedom(
         self, factors: FloatArray, whitened: FloatArray, spread: FloatArray
@@ -123,9 +130,9 @@ class SizeWeights:
 
         A mean of few large squares has few degrees of freedom.
         """
-        number = 1.0 / (self.unknown**2).sum()
+        number = self.open.sum() ** 2 / ((self.open**2).sum() + TINY)
         mean = _product(self.unknown[None], ratios) + TINY
-        fourths = _product(self.unknown[None] ** 2, ratios**2) * number**2
+        fourths = _product(self.open[None] ** 2, ratios**2) * number**2
         regular = 3.0 * _REGULAR_VALUES * mean**2
         freedom: FloatArray = 2.0 * ((number + _REGULAR_VALUES) * mean) ** 2 / (fourths + regular)
         return freedom
