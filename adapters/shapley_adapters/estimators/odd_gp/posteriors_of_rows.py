@@ -304,14 +304,15 @@ def _with_own_weights(
             for game, (expected, of_others) in expected_triples(*arguments).items():
                 sparse[game] = expected
                 prior = prior.with_games(np.array([game]), of_others)
-    features = Features([own.features(signs[searched]) for own in sparse])
     if errors is not None:  # separate variances explain a part of the values
+        features = Features([own.features(signs[searched]) for own in sparse])
         for _ in range(2):
             prior = with_errors(signs[searched], stack[:, searched], prior, errors, features)
     of_values, left, centres = prior, stack, np.zeros((len(stack), n_players))
-    are_many = n_players > _FEW_PLAYERS and n - 1 > n_players
-    has_sparse = is_fitted and are_many and n <= DENSE_PAIRS and not len(other_signs)
+    are_many = n_players > _FEW_PLAYERS and n_players < n - 1 < DENSE_PAIRS
+    has_sparse = is_fitted and are_many and not len(other_signs)
     if has_sparse and isinstance(estimand, ShapleyValues):
+        features = Features([own.features(signs[searched]) for own in sparse])
         of_values, centres = with_sparse_singles(kernel, stack[:, searched], prior, features)
         left = stack - np.array([signs @ own for own in centres])
         n_fitted += _SHARE_OF_SINGLES * n_players
