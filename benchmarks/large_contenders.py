@@ -46,9 +46,9 @@ class CountedGame:
 
     def __call__(self, present: FloatArray | BoolArray) -> FloatArray:
         """Return the values of coalitions, (C, M)."""
-        started = time.perf_counter()
+        started = time.process_time()
         found = self.game.values(np.asarray(present, dtype=float) > 0.5)
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.process_time() - started
         self.n_evaluations += len(present)
         return found
 
@@ -187,9 +187,12 @@ def all_contenders(worker: ShapiqWorker | None) -> dict[str, Explain]:
 def explain(
     contender: Explain, game: LargeGame, budget: int, seed: int
 ) -> tuple[Answer, float, float] | None:
-    """Return an answer, its own seconds and those of the model; None if the budget is refused."""
+    """Return an answer, its own seconds and those of the model; None if the budget is refused.
+
+    Seconds are of this process's processor, without those of shapiq in its own process.
+    """
     counted = CountedGame(game)
-    started = time.perf_counter()
+    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small budgets
         try:
@@ -198,4 +201,4 @@ def explain(
             return None
     if counted.n_evaluations > budget:
         return None
-    return answer, time.perf_counter() - started - counted.seconds, counted.seconds
+    return answer, time.process_time() - started - counted.seconds, counted.seconds

@@ -325,7 +325,8 @@ def main() -> None:
         f"{task_table(results)}"
     )
     own_time = (
-        "Own seconds and, in brackets, own time over the model's, by evaluations per player; "
+        "Own processor seconds and, in brackets, own time over the model's, by evaluations per "
+        "player; "
         f"medians over tasks.\n\n{own_time_table(results)}"
     )
     print("\n\n".join([losing, errors, rule_of_thumb(results), own_time]))

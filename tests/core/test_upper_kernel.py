@@ -1,5 +1,7 @@
 """Kernels of many values, above the diagonal, beside those between all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,13 +12,16 @@ both_parities = pytest.mark.parametrize("is_even", [False, True])
 
 
 @both_parities
+@pytest.mark.parametrize("has_singles", [False, True])
 @pytest.mark.parametrize(("n_players", "n"), [(2, 2), (3, 4), (9, 150), (80, 200)])
-def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n, is_even):
+def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n, has_singles, is_even):
     """Also with more values than one slab holds."""
     rng = np.random.default_rng(0)
     signs = np.where(rng.random((n, n_players)) < 0.5, 1.0, -1.0)
     strengths = rng.uniform(0.05, 0.9, size=(3, n_players)) * min(1, 9 / n_players)
     prior = Prior(strengths, np.array([1e-6, 0.2, 3.0]), np.full(3, 0.1), is_even=is_even)
+    if has_singles and not is_even:
+        prior = replace(prior, singles=rng.exponential(size=strengths.shape) / n_players)
     features = Features([0.8 * rng.choice([-1.0, 1.0], size=(n, k)) for k in (4, 0, 7)])
     whole = Kernel.at(signs, strengths, is_even=is_even)
     kernel = UpperKernel(signs, strengths, is_even)

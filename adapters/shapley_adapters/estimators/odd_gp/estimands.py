@@ -71,9 +71,11 @@ class Estimand(ABC):
     def maps(self, sets: IntArray) -> FloatArray:
         """Return by how much the coefficients of sets of players, (m, size), count, (m, k)."""
 
-    def base(self, signs: FloatArray) -> tuple[FloatArray | float, float]:
-        """Return covariances with values, (n, k), and the variance, by the lowest sets."""
-        del signs
+    def base(
+        self, signs: FloatArray, prior: Prior
+    ) -> tuple[FloatArray | float, FloatArray | float]:
+        """Return covariances with values, (..., n, k), and variances, by the lowest sets."""
+        del signs, prior
         return 0.0, 0.0
 
     def variance_of_noise(self, prior: Prior, least: FloatArray) -> FloatArray:
@@ -119,9 +121,11 @@ class ShapleyValues(Estimand):
         np.put_along_axis(maps, sets, 2 / sets.shape[1], axis=1)
         return maps
 
-    def base(self, signs: FloatArray) -> tuple[FloatArray, float]:
+    def base(self, signs: FloatArray, prior: Prior) -> tuple[FloatArray, FloatArray | float]:
         """Return those of single players."""
-        return 2 * signs / self.n_players, 4 / self.n_players
+        if prior.singles is None:
+            return 2 * signs / self.n_players, 4 / self.n_players
+        return 2 * signs * prior.singles[..., None, :], 4 * prior.singles
 
 
 class _PairEstimand(Estimand):

@@ -82,6 +82,8 @@ class Prior:
     errors : array, (..., n), optional
         Variances of the errors of the values, where that of degree 1 is 1: means over draws. Unlike
         the noise, they are no part of the game. None for exact values.
+    singles : array, (..., M), optional
+        Variances of the effects of single players; None where each is 1 / M.
     """
 
     strengths: FloatArray
@@ -90,6 +92,7 @@ class Prior:
     jumps: bool = False
     is_even: bool = False
     errors: FloatArray | None = None
+    singles: FloatArray | None = None
 
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
@@ -101,8 +104,9 @@ class Prior:
     def subset_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
         errors = None if self.errors is None else self.errors[games]
+        singles = None if self.singles is None else self.singles[games]
         numbers = self.strengths[games], self.interactions[games], self.noise[games]
-        return replace(self.with_numbers(*numbers), errors=errors)
+        return replace(self.with_numbers(*numbers), errors=errors, singles=singles)
 
     def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""
@@ -301,7 +305,10 @@ class Kernel:
         """Return the covariance of the values, (..., n, m), without noise; written to `out`."""
         variances = np.asarray(prior.interactions)[..., None, None]
         kernel: FloatArray = np.multiply(self.interactions, variances, out=out)
-        kernel += self.base
+        if prior.singles is None:
+            kernel += self.base
+        else:
+            kernel += (self.signs * prior.singles[..., None, :]) @ self.signs.T
         return kernel
 
 
@@ -385,9 +392,11 @@ class UpperKernel:
             features = [np.empty((n, 0))] * len(self.strengths)
         matrices = np.zeros((len(self.strengths), n, n)) if out is None else out
         variances = np.broadcast_to(prior.interactions, len(matrices))
-        of_games = zip(matrices, self.strengths, variances, features, strict=True)
-        for matrix, strengths, variance, own in of_games:
-            _fill(matrix, self.signs, strengths, float(variance), own, self.is_even)
+        singles = 1 / self.signs.shape[1] if prior.singles is None else prior.singles
+        of_players = np.broadcast_to(singles, self.strengths.shape)
+        of_games = zip(matrices, self.strengths, of_players, variances, features, strict=True)
+        for matrix, strengths, of_game, variance, own in of_games:
+            _fill(matrix, self.signs, strengths, of_game, float(variance), own, self.is_even)
         return matrices
 
 
@@ -395,6 +404,7 @@ def _fill(
     matrix: FloatArray,
     signs: FloatArray,
     strengths: FloatArray,
+    singles: FloatArray,
     variance: float,
     features: FloatArray,
     is_even: bool,
@@ -405,7 +415,7 @@ def _fill(
     part of sinh that is of degree 1, are one matrix product with that of the features. So are the
     constants of an even part.
     """
-    n, n_players = signs.shape
+    n = len(signs)
     scale = log_norm(strengths, is_even)
     half = 0.5 * variance * np.exp(0.5 * np.log1p(-(strengths**2)).sum() - scale)
     exponents, columns = signs * np.arctanh(strengths), np.ascontiguousarray(signs.T)
@@ -415,7 +425,7 @@ def _fill(
             np.ones((1, n)),
         )
     else:
-        lowest = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
+        lowest = signs * (singles - variance * np.exp(-scale) * strengths)
         lowest_columns = columns
     linear = np.concatenate([lowest, features], axis=1)
     linear_columns = np.concatenate([lowest_columns, features.T])

@@ -291,7 +291,7 @@ def posterior(
     """
     n, n_players = signs.shape
     other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
-    weights, (base, base_variance) = estimand.weights(signs), estimand.base(signs)
+    weights = estimand.weights(signs)
     features = [own.features(signs) for own in sparse]
     maps = [own.maps(estimand) for own in sparse]
     of_others = [own.features(other_signs) for own in sparse]
@@ -306,10 +306,12 @@ def posterior(
     for choice in choices:
         prior, is_even = choice.prior, choice.prior.is_even
         covariances, variances = estimand.covariances(signs, prior.strengths)
+        base, base_variance = estimand.base(signs, prior)
         a = np.asarray(prior.interactions)[..., None]
         common = a[..., None] * covariances + base + of_sparse
         kernel = Kernel.at(signs, prior.strengths, other_signs, is_even)
-        with_others = kernel.combined(prior) + sparse_with_others
+        # Where single players have variances of their own, nothing is predicted.
+        with_others = kernel.combined(replace(prior, singles=None)) + sparse_with_others
         noise, least = noise_of(prior, signs, of_features)
         all_columns = np.concatenate(
             [targets, common + noise[..., None] * weights, with_others], axis=-1

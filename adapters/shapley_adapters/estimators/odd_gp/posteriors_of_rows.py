@@ -21,6 +21,7 @@ from .posterior import Posterior, PriorChoice, choices_around, posterior, with_e
 from .prior_fitting import around_centres, fit_priors, strength_prior, with_errors
 from .prior_grid import best_of_grid
 from .sparse_interactions import SparseInteractions, find_sparse_interactions
+from .sparse_main_effects import with_sparse_singles
 from .wider_intervals import variances_of_fading, variances_of_jumps
 
 _LEARNED_FROM = 240
@@ -56,6 +57,12 @@ _COUNTED_PLAYERS = 24
 
 _SPARE_OF_SURE = 10
 """With more spare values than this, or than players, a game that looks additive is sure to be."""
+
+_FEW_PLAYERS, _SHARE_OF_SINGLES = 30, 1.0
+"""Among more players than the first, a few may matter much more than the others. The variance of
+each player's effect uses up so many degrees of freedom. Measured on sums of small games, contexts,
+attention and pooling with 50 and 200 players: without these, 95 % intervals hold .84 to .99, with
+them .90 to 1."""
 
 _SHARE_LEARNED, _SHARE_OF_PAIRS = 0.5, 2.0
 """Degrees of freedom that each learned weight uses up: less than 1, because it has a prior, and
@@ -301,14 +308,24 @@ def _with_own_weights(
         features = Features([own.features(signs[searched]) for own in sparse])
         for _ in range(2):
             prior = with_errors(signs[searched], stack[:, searched], prior, errors, features)
+    of_values, left, centres = prior, stack, np.zeros((len(stack), n_players))
+    are_many = n_players > _FEW_PLAYERS and n_players < n - 1 < DENSE_PAIRS
+    has_sparse = is_fitted and are_many and not len(other_signs)
+    if has_sparse and isinstance(estimand, ShapleyValues):
+        features = Features([own.features(signs[searched]) for own in sparse])
+        of_values, centres = with_sparse_singles(kernel, stack[:, searched], prior, features)
+        left = stack - np.array([signs @ own for own in centres])
+        n_fitted += _SHARE_OF_SINGLES * n_players
     if n <= _LEARNED_FROM + 1:
-        choices = with_error_sizes(choices_around(kernel, prior), errors, error_freedom)
-        columns = stack[:, :, None]
+        choices = with_error_sizes(choices_around(kernel, of_values), errors, error_freedom)
+        columns = left[:, :, None]
         found = posterior(estimand, signs, columns, choices, n_fitted, sparse, other_signs)
     else:
         found = _posteriors_one_by_one(
-            estimand, signs, stack, prior, n_fitted, sparse, other_signs, errors, error_freedom
+            estimand, signs, left, of_values, n_fitted, sparse, other_signs, errors, error_freedom
         )
+    if centres.any():
+        found = replace(found, means=found.means + 2 * centres[:, :, None])
     if isinstance(estimand, ShapleyValues) and not len(other_signs) and errors is None:
         # With other signs, the means must be those of the predictions.
         found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)

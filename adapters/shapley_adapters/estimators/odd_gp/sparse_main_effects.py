@@ -21,6 +21,8 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
+from .kernels import Kernel, Prior
+from .marginal_likelihood import Features, covariance_of, factored
 
 _GRID = np.array([1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5])
 """Variances of the components, over the equal variance. The largest are for one sentence among 50
@@ -183,6 +185,41 @@ def _with_functions(
     n_used = len(means) - float((new.variances / new.weights).sum())
     scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
     return replace(new, scale=scale)
+
+
+def with_sparse_singles(
+    kernel: Kernel, targets: FloatArray, prior: Prior, features: Features
+) -> tuple[Prior, FloatArray]:
+    """Return the prior of games of which few single players may matter, and expected effects.
+
+    Where a mixture explains the odd part better than equal variances do, its normal functions are
+    the prior of the effects of single players: with their variances, and with these means, (R, M).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Between the coalitions, that of all players first, at the strengths of the prior.
+    targets : array, (R, n)
+        The odd part of the games at the coalitions.
+    prior : Prior
+        That of a stack of games, whose single players are alike.
+    features : Features
+        Those of sparse interactions.
+    """
+    (n_games, n), n_players = targets.shape, kernel.signs.shape[1]
+    singles, centres = np.full((n_games, n_players), 1 / n_players), np.zeros((n_games, n_players))
+    of_others = replace(prior, singles=np.zeros_like(singles))
+    signs = np.broadcast_to(kernel.signs, (n_games, n, n_players))
+    columns = np.concatenate([signs, targets[:, :, None]], axis=2)
+    _, whitened = factored(covariance_of(kernel, of_others, features), columns)
+    for game, of_game in enumerate(whitened):
+        own, values = np.ascontiguousarray(of_game[:, :-1]), np.ascontiguousarray(of_game[:, -1])
+        equal, mixture = main_effects(
+            own.T @ own, own.T @ values, float(values @ values), n, is_sparse=True
+        )
+        if mixture.log_evidence > equal.log_evidence:
+            singles[game], centres[game] = mixture.weights, mixture.weights * mixture.shifts
+    return replace(prior, singles=singles), centres
 
 
 @dataclass(frozen=True)
