@@ -27,3 +27,6 @@ AttributionArray: TypeAlias = FloatArray
 
 ScoreArray: TypeAlias = FloatArray
 """(R, M, M): how strongly two players interact, symmetric, zero on the diagonal."""
+
+DistanceArray: TypeAlias = npt.NDArray[np.object_]
+"""(R,) of (M, M): edges between the players of each row on its graph; rows share equal matrices."""

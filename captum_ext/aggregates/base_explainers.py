@@ -161,6 +161,13 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
     if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
         n_shares = sum(takes(method, "n_samples") for method in methods)
         shared["n_samples"] = share_of_budget("n_samples", int(budget), n_shares, "methods")
+        for method in methods:
+            if isinstance(object_of(method), captum.attr.ShapleyValueSampling):
+                raise InvalidArgumentError(
+                    f"n_samples={budget} is a number of evaluations, and ShapleyValueSampling "
+                    "takes orders of the features, each of as many evaluations as features. Use "
+                    "RandomOrder, or pass a function that calls its attribute."
+                )
     return shared
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import shap
 
 from shapley_adapters.aggregation import Aggregate, SpentEvaluations
 from shapley_adapters.aggregation.base_explainers import share_of_budget
@@ -245,8 +246,16 @@ class AggregateExplainer(ModelExplainer):
         total = count_or_auto("max_evals", max_evals)
         if total is None:
             return {}
-        n_shares = sum(explainer.takes("max_evals") for explainer in self._base_explainers())
+        base_explainers = self._base_explainers()
+        n_shares = sum(explainer.takes("max_evals") for explainer in base_explainers)
         share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
+        for base in base_explainers:
+            if isinstance(base.explainer, shap.KernelExplainer):
+                raise InvalidArgumentError(
+                    f"max_evals={total} cannot limit {base.name}, whose call takes no budget of "
+                    "this name and spends thousands of evaluations. Pass a function with a budget "
+                    "in its place: lambda rows: explainer.shap_values(rows, nsamples=100)."
+                )
         return {"max_evals": share}
 
     def _explanation(

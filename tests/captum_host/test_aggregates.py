@@ -283,6 +283,13 @@ def test_the_budget_is_shared():
         method.attribute(x, n_samples=1)
 
 
+def test_orders_are_no_share_of_a_budget_of_evaluations():
+    sampling = captum.attr.ShapleyValueSampling(lambda x: x.sum(1))
+    method = Centroid([OddGP(lambda x: x.sum(1), seed=0), sampling])
+    with pytest.raises(InvalidArgumentError, match="n_samples=40 is a number of evaluations"):
+        method.attribute(examples(1, 12), n_samples=40)
+
+
 # --- at home in captum ---
 
 

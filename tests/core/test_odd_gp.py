@@ -469,7 +469,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y, is_even: [prior] * y.shape[1])
 
-    def find_some(_, targets, found):
+    def find_some(_, targets, found, __):
         return [SOME_STAND_OUT] * len(targets), found
 
     monkeypatch.setattr(f"{module}.find_sparse_interactions", find_some)
@@ -1103,7 +1103,7 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(
         f"{module}.find_sparse_interactions",
-        lambda _, targets, prior: ([none] * len(targets), prior),
+        lambda _, targets, prior, __: ([none] * len(targets), prior),
     )
     assert found < 0.1 * np.abs(run(game, 20 * 20).values[0] - exact).mean()
 

@@ -11,6 +11,7 @@ from ..array_types import (
     AttributionArray,
     BoolArray,
     CoalitionArray,
+    DistanceArray,
     FloatArray,
     IntArray,
     ScoreArray,
@@ -70,6 +71,9 @@ class DesignRequest:
         Whether the scores of a row come from its values or derivatives, not from random numbers.
     graph_view : GraphView, optional
         The players in the graph, for estimators that need one.
+    distances : array of arrays, (R,), optional
+        The distances between the players of each row on its graph, (M, M), for estimators that can
+        use them.
     budget_is_default : bool
         Whether the user gave no budget, so that an estimator of fixed cost may exceed it.
     needs_errors : bool
@@ -89,6 +93,7 @@ class DesignRequest:
     scores: ScoreArray | None = None
     has_scores: BoolArray | None = None
     graph_view: GraphView | None = None
+    distances: DistanceArray | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
     needs_pairs: bool = False
@@ -231,6 +236,11 @@ class Estimator(Protocol[DesignT]):
     Enumeration of all coalitions does not replace such an estimator, as it replaces the estimators
     of the Shapley value.
     """
+
+    @property
+    def can_use_graph(self) -> bool:
+        """Whether a graph of the players, which it does not need, makes the estimate better."""
+        return False
 
     has_unions: ClassVar[bool] = False
     """Whether solutions have `unions`, and designs that leave a choice can be solved."""

@@ -11,15 +11,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
+from ..array_types import (
+    BoolArray,
+    CoalitionArray,
+    DistanceArray,
+    FloatArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+)
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import BudgetError
+from ..errors import BudgetError, InvalidArgumentTypeError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError
 from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Request
+from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import Structure
 from .settings import RowBudget, Settings, memory_error
 
@@ -62,6 +71,9 @@ class RowGroup:
         active players.
     own_words : array, (R, 4), or None
         Part of the seed of each row's random draws, where rows have draws of their own.
+    distances : array of arrays, (R,), optional
+        The distances between the active players of each row on its graph, for estimators of the
+        Shapley values of the whole game.
     """
 
     rows: IntArray
@@ -75,6 +87,7 @@ class RowGroup:
     backward_passes: IntArray | None = None
     graph: Structure | None = None
     own_words: npt.NDArray[np.uint32] | None = None
+    distances: DistanceArray | None = None
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""
@@ -94,6 +107,7 @@ class RowGroup:
             sources=None if self.sources is None else self.sources[keep],
             backward_passes=None if self.backward_passes is None else self.backward_passes[keep],
             own_words=None if self.own_words is None else self.own_words[keep],
+            distances=None if self.distances is None else self.distances[keep],
         )
 
     def one_by_one(self) -> list[RowGroup]:
@@ -112,8 +126,28 @@ class RowGroup:
     def relabelled(self, seed: int) -> RowGroup:
         """Return the group with the players of each row in a random order, drawn for the row."""
         orders = [row.generator(seed, 2).permutation(self.n_players) for row in self.one_by_one()]
-        players = np.take_along_axis(self.players, np.array(orders), axis=1)
-        return replace(self, players=players, own_words=None)
+        players, distances = np.take_along_axis(self.players, np.array(orders), axis=1), None
+        if self.distances is not None:
+            distances = self.distances.copy()
+            for row, order in enumerate(orders):
+                distances[row] = distances[row][np.ix_(order, order)]
+        return replace(self, players=players, own_words=None, distances=distances)
+
+    def on_graphs(self, graphs: Sequence[Structure]) -> RowGroup:
+        """Return the group with the distances between its players on the graphs of all rows."""
+        known: dict[Hashable, FloatArray] = {}
+        distances: DistanceArray = np.empty(len(self.rows), dtype=object)
+        for index, (row, players) in enumerate(zip(self.rows, self.players, strict=True)):
+            graph = graphs[row]
+            if not isinstance(graph, PlayerGraph):
+                raise InvalidArgumentTypeError(
+                    f"graph must be a PlayerGraph; got {type(graph).__name__}."
+                )
+            key = graph, players.tobytes()
+            if key not in known:
+                known[key] = graph.distances()[np.ix_(players, players)]
+            distances[index] = known[key]
+        return replace(self, distances=distances)
 
     def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
         """Return the group with more coalitions evaluated."""
@@ -366,7 +400,8 @@ class GroupDesigns:
         if key in self._shared:
             return self._shared[key]
         group_design = self._make(group, must_draw=key in self._drawn_keys)
-        if group.scores is None and (group.own_words is None or group_design.design.is_whole):
+        is_shared = group.scores is None and group.distances is None
+        if is_shared and (group.own_words is None or group_design.design.is_whole):
             if len(self._shared) >= _MOST_SHARED:
                 self._shared.clear()
             self._shared[key] = group_design
@@ -410,6 +445,7 @@ class GroupDesigns:
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
             graph_view=None if group.graph is None else GraphView(group.graph, group.players[0]),
+            distances=group.distances,
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
             needs_pairs=self.settings.interactions is not None,

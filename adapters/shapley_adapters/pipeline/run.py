@@ -122,9 +122,14 @@ class Run:
         self.are_known, self.are_finished = self.n_active == 0, self.n_active == 0
         if settings.independent_rows:
             self._own_words = as_words(_fingerprints(self.game))
-        if self.estimator.needs_graph or self.estimator.score_source is not None:
+        has_graph = self.estimator.needs_graph or settings.graph is not None
+        if has_graph or self.estimator.score_source is not None:
             self._check_arguments_of_a_part()
-        if self.estimator.needs_graph:
+        if has_graph:
+            if not (self.estimator.needs_graph or self.estimator.can_use_graph):
+                raise InvalidArgumentError(
+                    f"graph is of no use to {settings.name} with these options: leave it out."
+                )
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
         if self.drawing is None:
@@ -278,6 +283,8 @@ class Run:
             groups = group_rows_on_graphs(rows, active, ends, graphs)
         else:
             groups = group_rows(rows, active, ends)
+            if self._graphs:
+                groups = [group.on_graphs(self._graphs) for group in groups]
         if self._own_words is None:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]

@@ -11,6 +11,7 @@ from ...arguments import checked_choice, checked_flag
 from ...array_types import (
     AttributionArray,
     CoalitionArray,
+    DistanceArray,
     FloatArray,
     IntArray,
     ScoreArray,
@@ -102,12 +103,15 @@ class OddDesign(Design):
         rows of whose games single players say much.
     n_first : int
         The number of first draws that say which games are. They are the same for all rows.
+    distances : array of arrays, (R,), optional
+        The distances between the players of each row on its graph.
     """
 
     draws: CoalitionDraws
     log_weights: FloatArray | None
     of_others: CoalitionDraws | None = None
     n_first: int = 0
+    distances: DistanceArray | None = None
 
     @property
     def n_before_choice(self) -> int:
@@ -128,13 +132,15 @@ class OddDesign(Design):
 
     def with_draws(self, draws: CoalitionDraws) -> OddDesign:
         """Return the design of other pairs, which leaves no choice."""
-        return OddDesign(draws.table, draws, self.log_weights)
+        return OddDesign(draws.table, draws, self.log_weights, distances=self.distances)
 
     def subset_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
-        if self.log_weights is None:
-            return self
-        return replace(self, log_weights=self.log_weights[indices])
+        return replace(
+            self,
+            log_weights=None if self.log_weights is None else self.log_weights[indices],
+            distances=None if self.distances is None else self.distances[indices],
+        )
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,11 @@ class OddGP(Estimator[OddDesign]):
     def is_unbiased(self) -> bool:
         """If asked for; otherwise the estimate shrinks."""
         return self.unbiased
+
+    @property
+    def can_use_graph(self) -> bool:
+        """Whether weights are learned; interactions of near players then may be, too."""
+        return self.weights == "learned"
 
     @property
     def score_source(self) -> str | ScoreArray | None:
@@ -241,7 +252,7 @@ class OddGP(Estimator[OddDesign]):
             log_weights = log_weights_from_scores(request.scores)
         if self.unbiased:
             draws: CoalitionDraws = draw_folds(request)
-            return OddDesign(draws.table, draws, log_weights)
+            return OddDesign(draws.table, draws, log_weights, distances=request.distances)
         is_all_planned = request.planned == request.budget  # a tolerance may end the row earlier
         if are_few(request.n_players, request.budget) and not (has_scores or request.needs_pairs):
             n_before = n_before_singles(request.n_players, request.budget)
@@ -251,9 +262,9 @@ class OddGP(Estimator[OddDesign]):
         draws = select_draws(request, members, paired=True)
         n_first = n_pairs_before_choice(request.n_players, len(members))
         if not (n_first and is_all_planned and self.weights == "learned"):
-            return OddDesign(draws.table, draws, log_weights)
+            return OddDesign(draws.table, draws, log_weights, distances=request.distances)
         of_smooth = select_draws(request, pairs_for_smooth_games(members, n_first), paired=True)
-        return OddDesign(draws.table, draws, log_weights, of_smooth, n_first)
+        return OddDesign(draws.table, draws, log_weights, of_smooth, n_first, request.distances)
 
     def chosen_designs(
         self, design: OddDesign, values: ValueArray
@@ -319,7 +330,7 @@ class OddGP(Estimator[OddDesign]):
         self, design: OddDesign, values: ValueArray, errors: ValueErrors | None = None
     ) -> Solution:
         """Return the attributions and standard errors, given values with errors or without."""
-        draws, log_weights = design.draws, design.log_weights
+        draws, log_weights, distances = design.draws, design.log_weights, design.distances
         if not draws.is_paired:
             return self._solution_of_values(design, values, errors)
         total = (values[:, 1] - values[:, 0])[:, None] / 2  # the odd part at all players together
@@ -331,7 +342,12 @@ class OddGP(Estimator[OddDesign]):
             ) -> tuple[FloatArray, FloatArray, FloatArray]:
                 members, other_members = draws.members[pairs], draws.members[other_pairs]
                 results = self._shapley_values(
-                    members, total, targets[:, pairs], log_weights, other_members
+                    members,
+                    total,
+                    targets[:, pairs],
+                    log_weights,
+                    other_members,
+                    distances=distances,
                 )
                 return results.means, results.predictions, results.variances
 
@@ -348,6 +364,7 @@ class OddGP(Estimator[OddDesign]):
             evens=evens,
             errors=of_values,
             error_freedom=np.inf if errors is None else errors.freedom,
+            distances=distances,
         )
         standard_errors = np.sqrt(
             results.variances + _variances_without_odd_part(draws.members, *complements)
@@ -419,7 +436,9 @@ class OddGP(Estimator[OddDesign]):
         evens = (first + second) / 2
         differences = differences_of_evens(evens)
         if value_errors is None:
-            found = self._solved(estimand, members, differences, design.log_weights)
+            found = self._solved(
+                estimand, members, differences, design.log_weights, distances=design.distances
+            )
             found = exact_if_of_pairs(estimand, _signs(_with_all(members)), evens, found)
         else:
             of_values = _errors_of_pairs(draws, value_errors.even)[:, : len(members) + 1]
@@ -430,12 +449,19 @@ class OddGP(Estimator[OddDesign]):
                 design.log_weights,
                 errors=of_values,
                 error_freedom=value_errors.freedom,
+                distances=design.distances,
             )
         of_errors = np.zeros_like(errors) if is_taylor else errors
         solution = pair_solution(found, of_errors)
         if not is_taylor:
             return solution
-        odd = self._solved(TaylorPart(n_players), members, (first - second) / 2, design.log_weights)
+        odd = self._solved(
+            TaylorPart(n_players),
+            members,
+            (first - second) / 2,
+            design.log_weights,
+            distances=design.distances,
+        )
         shapley = self.solve(design, values).values
         return with_odd_part(solution, members, (first - second) / 2, odd, shapley, errors)
 
@@ -449,6 +475,7 @@ class OddGP(Estimator[OddDesign]):
         evens: FloatArray | None = None,
         errors: FloatArray | None = None,
         error_freedom: float = np.inf,
+        distances: DistanceArray | None = None,
     ) -> Posterior:
         """Return the posterior of the Shapley values of all rows and outputs, (R, M, K).
 
@@ -457,7 +484,15 @@ class OddGP(Estimator[OddDesign]):
         n_players = members.shape[1]
         targets, estimand = np.concatenate([total, targets], axis=1), ShapleyValues(n_players)
         found = self._solved(
-            estimand, members, targets, log_weights, other_members, evens, errors, error_freedom
+            estimand,
+            members,
+            targets,
+            log_weights,
+            other_members,
+            evens,
+            errors,
+            error_freedom,
+            distances,
         )
         # The residual of efficiency, which is rounding.
         residual = 2 * total - found.means.sum(axis=1, keepdims=True)
@@ -473,6 +508,7 @@ class OddGP(Estimator[OddDesign]):
         evens: FloatArray | None = None,
         errors: FloatArray | None = None,
         error_freedom: float = np.inf,
+        distances: DistanceArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
@@ -494,6 +530,8 @@ class OddGP(Estimator[OddDesign]):
             Variances of the errors of the targets.
         error_freedom : float
             Degrees of freedom of these variances.
+        distances : array of arrays, (R,), optional
+            The distances between the players of each row on its graph.
         """
         other_members = members[:0] if other_members is None else other_members
         n_rows, n, n_outputs = targets.shape
@@ -505,6 +543,8 @@ class OddGP(Estimator[OddDesign]):
             centres = log_weights
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
+            if distances is not None:
+                distances = np.repeat(distances, n_outputs)[is_something]
             if evens is not None:
                 evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
             scale = size[is_something]
@@ -520,6 +560,7 @@ class OddGP(Estimator[OddDesign]):
                 evens,
                 errors,
                 error_freedom,
+                distances,
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2
@@ -546,7 +587,7 @@ def _design_of_values(request: DesignRequest, n_before: int) -> OddDesign:
     after = replace(request, known=draws.table.coalitions[0, :n_known])
     n_pairs = (request.budget - n_known) // 2 + N_SINGLES
     pairs = select_draws(after, pairs_after_singles(n_players, n_pairs, rng), paired=True)
-    return OddDesign(draws.table, draws, None, pairs, n_first)
+    return OddDesign(draws.table, draws, None, pairs, n_first, request.distances)
 
 
 def _without_singles(draws: CoalitionDraws, n_first: int) -> CoalitionDraws:

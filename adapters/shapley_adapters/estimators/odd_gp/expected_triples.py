@@ -147,6 +147,7 @@ def expected_triples(
     prior: Prior,
     sparse: list[SparseInteractions],
     differences: FloatArray,
+    given: list[SparseInteractions] | None = None,
 ) -> dict[int, tuple[SparseInteractions, Prior]]:
     """Return expected interactions and the prior of all others, for the games that have any.
 
@@ -162,6 +163,9 @@ def expected_triples(
         The interactions of each game that have separate variances.
     differences : array, (R, n')
         The `even_differences` of the games, of n − 1 coalitions or more.
+    given : list of SparseInteractions, optional
+        Interactions of each game beside the sparse ones, which were not searched for. Expected ones
+        take their place, too.
     """
     n_players, expected = kernel.signs.shape[1], {}
     is_listed = n_players * (n_players - 1) * (n_players - 2) <= 6 * _MOST_TRIPLES
@@ -175,7 +179,8 @@ def expected_triples(
             evidence = _Evidence(
                 deciding.subset_games(one), targets[one, : len(deciding.signs), None]
             )
-            without = evidence.under(prior.subset_games(one), sparse[game])
+            separate = sparse[game] if given is None else given[game].plus(sparse[game])
+            without = evidence.under(prior.subset_games(one), separate)
             without -= _COST_OF_SPARSE * len(sparse[game].players)
             triples = _triples(of_pairs, targets.shape[1])
             best = evidence.best(fitted.subset_games(one), triples, without + _LEAST_GAIN)

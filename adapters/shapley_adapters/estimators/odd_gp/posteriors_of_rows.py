@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from ...array_types import FloatArray
+from ...array_types import DistanceArray, FloatArray
 from ...threads.thread_limits import map_in_threads, n_threads_for_rows, n_threads_within_memory
 from .equal_posterior import equal_posterior
 from .estimands import Estimand, ShapleyValues
@@ -16,6 +16,7 @@ from .expected_triples import expected_triples
 from .first_values import posterior_through_first_values
 from .kernels import Kernel, Prior, UpperKernel
 from .left_out_values import checked_last
+from .local_interactions import find_local_interactions
 from .marginal_likelihood import Features, column_by_column
 from .posterior import Posterior, PriorChoice, choices_around, posterior, with_error_sizes
 from .prior_fitting import around_centres, fit_priors, strength_prior, with_errors
@@ -80,6 +81,7 @@ def posteriors_of_rows(
     evens: FloatArray | None = None,
     errors: FloatArray | None = None,
     error_freedom: float = np.inf,
+    distances: DistanceArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -105,6 +107,9 @@ def posteriors_of_rows(
         Variances of the errors of the targets.
     error_freedom : float
         Degrees of freedom of these variances; infinite if they are sure.
+    distances : array of arrays, (B,), optional
+        The distances between the players on a graph, (M, M). Learned weights use them to expect
+        interactions.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -117,7 +122,16 @@ def posteriors_of_rows(
         return Posterior(values, variances, predictions, freedom)
     if not isinstance(estimand, ShapleyValues):
         return _posteriors(
-            estimand, signs, targets, weights, centres, other_signs, None, errors, error_freedom
+            estimand,
+            signs,
+            targets,
+            weights,
+            centres,
+            other_signs,
+            None,
+            errors,
+            error_freedom,
+            distances,
         )
     if len(other_signs) or errors is not None:  # the means must be those of the predictions
         exact = ExactFit.none(n_players, targets.shape[1])
@@ -138,6 +152,7 @@ def posteriors_of_rows(
             None if evens is None else evens[:, others],
             None if errors is None else errors[:, others],
             error_freedom,
+            None if distances is None else distances[others],
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -158,6 +173,7 @@ def _posteriors(
     evens: FloatArray | None = None,
     errors: FloatArray | None = None,
     error_freedom: float = np.inf,
+    distances: DistanceArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, first_values = len(signs), slice(0, _LEARNED_FROM + 1)
@@ -180,7 +196,15 @@ def _posteriors(
         is_fitted = weights == "learned"
         own_errors = None if errors is None else np.ascontiguousarray(errors[:, block].T)
         return _with_own_weights(
-            estimand, signs, *of_block, other_signs, own_evens, is_fitted, own_errors, error_freedom
+            estimand,
+            signs,
+            *of_block,
+            other_signs,
+            own_evens,
+            is_fitted,
+            own_errors,
+            error_freedom,
+            None if distances is None else distances[block],
         )
 
     solved = map_in_threads(solve_block, blocks, n_threads)
@@ -278,6 +302,7 @@ def _with_own_weights(
     is_fitted: bool,
     errors: FloatArray | None = None,
     error_freedom: float = np.inf,
+    distances: DistanceArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target, if asked."""
     n, n_players = signs.shape
@@ -295,41 +320,80 @@ def _with_own_weights(
         prior = with_errors(signs[first_values], stack[:, first_values], prior, errors)
     searched = slice(0, _n_searched(n_players))
     kernel = Kernel.at(signs[searched], prior.strengths, is_even=estimand.is_even)
-    sparse = [SparseInteractions.empty(estimand.is_even)] * len(stack)
-    if is_fitted and n - 1 > n_players:  # fewer pairs do not even determine single players
-        fitted = prior
-        sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
-        if evens is not None and n <= _MOST_EXPECTED:
-            arguments = kernel, stack[:, searched], fitted, prior, sparse, evens
-            for game, (expected, of_others) in expected_triples(*arguments).items():
-                sparse[game] = expected
-                prior = prior.with_games(np.array([game]), of_others)
+    # Fewer pairs do not even determine single players.
+    is_searched = is_fitted and n - 1 > n_players
+    separate, prior = _separate_interactions(
+        kernel,
+        stack[:, searched],
+        prior,
+        is_searched,
+        evens if n <= _MOST_EXPECTED else None,
+        distances,
+    )
     if errors is not None:  # separate variances explain a part of the values
-        features = Features([own.features(signs[searched]) for own in sparse])
+        features = Features([own.features(signs[searched]) for own in separate])
         for _ in range(2):
             prior = with_errors(signs[searched], stack[:, searched], prior, errors, features)
     of_values, left, centres = prior, stack, np.zeros((len(stack), n_players))
     are_many = n_players > _FEW_PLAYERS and n_players < n - 1 < DENSE_PAIRS
     has_sparse = is_fitted and are_many and not len(other_signs)
     if has_sparse and isinstance(estimand, ShapleyValues):
-        features = Features([own.features(signs[searched]) for own in sparse])
+        features = Features([own.features(signs[searched]) for own in separate])
         of_values, centres = with_sparse_singles(kernel, stack[:, searched], prior, features)
         left = stack - np.array([signs @ own for own in centres])
         n_fitted += _SHARE_OF_SINGLES * n_players
     if n <= _LEARNED_FROM + 1:
         choices = with_error_sizes(choices_around(kernel, of_values), errors, error_freedom)
         columns = left[:, :, None]
-        found = posterior(estimand, signs, columns, choices, n_fitted, sparse, other_signs)
+        found = posterior(estimand, signs, columns, choices, n_fitted, separate, other_signs)
     else:
         found = _posteriors_one_by_one(
-            estimand, signs, left, of_values, n_fitted, sparse, other_signs, errors, error_freedom
+            estimand,
+            signs,
+            left,
+            of_values,
+            n_fitted,
+            separate,
+            other_signs,
+            errors,
+            error_freedom,
         )
     if centres.any():
         found = replace(found, means=found.means + 2 * centres[:, :, None])
     if isinstance(estimand, ShapleyValues) and not len(other_signs) and errors is None:
         # With other signs, the means must be those of the predictions.
-        found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)
+        found = with_exact_games(kernel, stack[:, searched], prior, separate, found)
     return Posterior(*(array[:, :, 0].T for array in found.arrays))
+
+
+def _separate_interactions(
+    kernel: Kernel,
+    targets: FloatArray,
+    fitted: Prior,
+    is_searched: bool,
+    evens: FloatArray | None,
+    distances: DistanceArray | None,
+) -> tuple[list[SparseInteractions], Prior]:
+    """Return the interactions with variances of their own, and the prior of all others.
+
+    Those of near players come first, if there is a graph. Then the values are searched for sparse
+    ones, which those that the even part expects may replace.
+    """
+    none = SparseInteractions.empty(kernel.is_even)
+    local, prior = None, fitted
+    if distances is not None:
+        local, prior = find_local_interactions(kernel, targets, fitted, distances)
+    if not is_searched:
+        return local or [none] * len(targets), prior
+    sparse, prior = find_sparse_interactions(kernel, targets, prior, local)
+    expected = {}
+    if evens is not None:
+        expected = expected_triples(kernel, targets, fitted, prior, sparse, evens, local)
+    if local is not None:
+        sparse = [own.plus(of_game) for own, of_game in zip(local, sparse, strict=True)]
+    for game, (triples, of_others) in expected.items():
+        sparse[game], prior = triples, prior.with_games(np.array([game]), of_others)
+    return sparse, prior
 
 
 def _posteriors_one_by_one(

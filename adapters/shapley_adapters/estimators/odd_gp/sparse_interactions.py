@@ -19,7 +19,7 @@ from ...interactions.result import pair_numbers, pairs_of
 from .estimands import Estimand
 from .factors import LowerFactors
 from .kernels import Kernel, Prior
-from .marginal_likelihood import TINY, covariance_of
+from .marginal_likelihood import TINY, Features, covariance_of
 from .variances_of_features import variances_of_their_own
 
 _CANDIDATES = 600
@@ -66,6 +66,13 @@ class SparseInteractions:
             stack.variances[game, : len(interactions.players)] = interactions.variances
         return stack
 
+    def plus(self, others: SparseInteractions) -> SparseInteractions:
+        """Return the interactions of one game and others of it."""
+        return SparseInteractions(
+            np.concatenate([self.players, others.players]),
+            np.concatenate([self.variances, others.variances]),
+        )
+
     def features(self, signs: FloatArray) -> FloatArray:
         """Return products of signs, (n, M), times standard deviations of interactions, (..., n, k).
 
@@ -81,7 +88,10 @@ class SparseInteractions:
 
 
 def find_sparse_interactions(
-    kernel: Kernel, targets: FloatArray, prior: Prior
+    kernel: Kernel,
+    targets: FloatArray,
+    prior: Prior,
+    given: list[SparseInteractions] | None = None,
 ) -> tuple[list[SparseInteractions], Prior]:
     """Return the sparse interactions of each game of a stack, and the prior of all others.
 
@@ -93,15 +103,18 @@ def find_sparse_interactions(
         The values of the coalitions.
     prior : Prior
         The fitted prior.
+    given : list of SparseInteractions, optional
+        Interactions of each game that have separate variances already, and are not searched for.
     """
     interactions = [SparseInteractions.empty(kernel.is_even) for _ in targets]
+    features = None if given is None else [own.features(kernel.signs) for own in given]
     size = 2 if kernel.is_even else 3
     players = watched_players(kernel.strengths, targets.shape[1], size)
     if players.shape[1] < size:
         return interactions, prior
     games, factors = (
         np.arange(len(targets)),
-        LowerFactors.from_covariances(covariance_of(kernel, prior)),
+        LowerFactors.from_covariances(covariance_of(kernel, prior, _of_games(features))),
     )
     unexplained, of_games = factors.whitened(targets[:, None])[:, 0], kernel
     for _ in range(_LOOKS):
@@ -116,9 +129,19 @@ def find_sparse_interactions(
             interactions[game] = of_game
         remaining = prior.subset_games(games), targets[games], found
         of_games = _kernel_of_games(kernel, games)
-        of_others, factors, unexplained = _with_less_of_others(of_games, factors, *remaining)
+        own_features = _of_games(features, games)
+        of_others, factors, unexplained = _with_less_of_others(
+            of_games, factors, *remaining, own_features
+        )
         prior = prior.with_games(games, of_others)
     return interactions, prior
+
+
+def _of_games(features: list[FloatArray] | None, games: IntArray | None = None) -> Features | None:
+    """Return the given features of some games, or of all."""
+    if features is None:
+        return None
+    return Features(features if games is None else [features[game] for game in games])
 
 
 def _kernel_of_games(kernel: Kernel, games: IntArray) -> Kernel:
@@ -244,6 +267,7 @@ def _with_less_of_others(
     prior: Prior,
     targets: FloatArray,
     sparse: list[SparseInteractions],
+    given: Features | None,
 ) -> tuple[Prior, LowerFactors, FloatArray]:
     """Return the prior with the factor of all other interactions that explains the values best.
 
@@ -255,7 +279,7 @@ def _with_less_of_others(
     evidence, unexplained = log_evidence_with(factors, targets, sparse, signs)
     is_rising, memory = np.ones(len(targets), dtype=bool), None
     for share in _SHARES:
-        memory = covariance_of(kernel, with_share(prior, share), out=memory)
+        memory = covariance_of(kernel, with_share(prior, share), given, out=memory)
         of_others = LowerFactors.from_covariances(memory)
         of_share, left = log_evidence_with(of_others, targets, sparse, signs)
         is_rising &= of_share > evidence

@@ -1,0 +1,63 @@
+"""Graphs of players for `oddgp`: through both hosts the same numbers, and better ones."""
+
+import numpy as np
+import pytest
+import shap
+import torch
+
+import captum_ext
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError
+
+M, BUDGET = 14, 112
+WEIGHTS = torch.from_numpy(np.random.default_rng(0).normal(size=(M, 3)) * 2)
+
+
+def model(x):
+    """Saturate over arcs of three neighbours on a ring."""
+    arcs = torch.stack([torch.roll(x, -step, 1) for step in range(3)], 2)
+    return torch.tanh((arcs * WEIGHTS).sum(2)).sum(1)
+
+
+def predict(x):
+    return model(torch.as_tensor(x)).numpy()
+
+
+def test_both_hosts_give_the_same_attributions():
+    x = torch.ones(2, M, dtype=torch.float64)
+    x[1] *= 0.5
+    explainer = shap.Explainer(predict, np.zeros((1, M)), algorithm="oddgp", graph="ring", seed=0)
+    found = explainer(x.numpy(), max_evals=BUDGET)
+    attributions, errors = captum_ext.OddGP(model, graph="ring", seed=0).attribute(
+        x, n_samples=BUDGET, return_standard_error=True
+    )
+    np.testing.assert_allclose(attributions, found.values, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(errors, explainer.last_estimate.standard_errors[:, :, 0], atol=1e-10)
+    exact = shap_ext.EnumerationExplainer(predict, np.zeros((1, M)))(x.numpy()).values
+    plain = shap_ext.OddGPExplainer(predict, np.zeros((1, M)), seed=0)
+    without = plain(x.numpy(), max_evals=BUDGET).values
+    assert np.abs(found.values - exact).mean() < 0.7 * np.abs(without - exact).mean()
+
+
+def test_names_of_columns_and_graphs_of_rows():
+    names = [f"f{column}" for column in range(M)]
+    edges = [(names[column], names[(column + 1) % M]) for column in range(M)]
+    rows, values = np.ones((2, M)), []
+    for graph in (edges, [shap_ext.PlayerGraph.ring(M)] * 2, "ring"):
+        explainer = shap_ext.OddGPExplainer(
+            predict, np.zeros((1, M)), graph=graph, feature_names=names, seed=0
+        )
+        values.append(explainer(rows, max_evals=BUDGET).values)
+    for others in values[1:]:
+        np.testing.assert_array_equal(others, values[0])
+
+
+def test_equal_weights_refuse_a_graph():
+    explainer = shap_ext.OddGPExplainer(
+        predict, np.zeros((1, M)), weights="equal", graph="ring", seed=0
+    )
+    with pytest.raises(InvalidArgumentError, match="graph is of no use"):
+        explainer(np.ones((1, M)), max_evals=BUDGET)
+    method = captum_ext.OddGP(model, weights="equal", graph="ring", seed=0)
+    with pytest.raises(InvalidArgumentError, match="graph is of no use"):
+        method.attribute(torch.ones(1, M, dtype=torch.float64), n_samples=BUDGET)
