@@ -21,7 +21,7 @@ WITHOUT_DRAWS = {
     *("EnumerationExplainer", "FastShapExplainer", "SimShapExplainer"),
     *("Exact", "FastShap", "SimShap"),
 }
-ON_GRAPHS = {"Asymmetric", "CShapley", "LShapley", "Myerson"}
+ON_GRAPHS = {"Asymmetric", "CShapley", "LShapley", "Myerson", "OddGP"}
 OF_MODELS = {
     *("model", "masker", "link", "feature_names", "output_names", "linearize_link", "seed"),
 }

@@ -102,7 +102,7 @@ def test_answers_on_a_device_are_explained_and_follow_from_the_seed(host, device
                     network, words, score=score, gen_args=gen_args, seed=0
                 )
                 masker = shap_ext.maskers.TextSegments("words", mask_token="a")
-                explainer = shap.Explainer(model, masker, algorithm="enumeration")
+                explainer = shap.Explainer(model, masker, algorithm="enumeration", seed=0)
                 options: Any = {} if score == "log_prob" else {"repeats": 3, "max_evals": 30}
                 found = explainer(["the cat sat"], ["on a"], batch_size=8, **options).values[0]
             else:

@@ -30,7 +30,7 @@ CAN_TRAIN = all(map(importlib.util.find_spec, ("torch", "lightning", "safetensor
 TINY: dict[str, Any] = {
     "epochs": 2,
     "evaluations": 16,
-    "network_options": {"widths": (8,)},
+    "student_options": {"widths": (8,)},
     "rows_per_step": 4,
 }
 
@@ -478,11 +478,17 @@ def two_probabilities(x):
     return np.stack([1 - p, p], axis=1)
 
 
+def curved_of(data):
+    explainer = shap.Explainer(curved, data, algorithm="enumeration")
+    return explainer(X).values
+
+
 CRITERIA = {
     "absolute_error": lambda e: shap_ext.criteria.absolute_error(e, e * 2),
     "complexity": lambda e: shap_ext.criteria.complexity(e),
     "deletion_curve": lambda e: shap_ext.criteria.deletion_curve(e, curved, BACKGROUND),
     "faithfulness": lambda e: shap_ext.criteria.faithfulness(e, curved, BACKGROUND),
+    "fit_errors": lambda _: shap_ext.criteria.fit_errors(curved_of, BACKGROUND, n_fits=3),
     "insertion_curve": lambda e: shap_ext.criteria.insertion_curve(e, curved, BACKGROUND),
     "masked_log_odds": lambda e: shap_ext.criteria.masked_log_odds(
         e, two_probabilities, BACKGROUND
@@ -516,6 +522,6 @@ def test_criteria_refuse_wrong_calls(name):
     criterion = getattr(shap_ext.criteria, name)
     with pytest.raises(TypeError):
         criterion()
-    others = {"absolute_error": (X,), "ranking_accuracy": (X,), "complexity": ()}
+    others = {"absolute_error": (X,), "fit_errors": (X,), "ranking_accuracy": (X,), "complexity": ()}
     with pytest.raises(ShapleyExtError):
         criterion("text", *others.get(name, (curved, BACKGROUND)))
