@@ -91,8 +91,8 @@ def _options(name: str, rows: npt.NDArray[Any], n_players: int) -> dict[str, Any
         side = round(n_players**0.5)
         return {
             "features": partial(np.reshape, shape=(-1, SIDE, SIDE)),
-            "network": "unet",
-            "network_options": {"grid": (side, side), "width": 8},
+            "student": "unet",
+            "student_options": {"grid": (side, side), "width": 8},
         }
     return {}
 

@@ -1,11 +1,11 @@
-"""What limits networks that explain: errors of architectures on the same rows and labels.
+"""What learns attributions best: errors of students on the same rows and labels.
 
     python benchmarks/network_architectures.py [--only WORD …] [--mixed 0]
 
 Each contender learns the same labels, by `oddgp` with equal weights, of 8 evaluations per feature
-of each training row. The first four models need no data; the last two, boosted trees with 57 and
-94 features, are those of `amortized_accuracy.py`. With `--mixed 9`, there are nine mixed rows for
-each training row.
+of each training row. The last two models, boosted trees with 57 and 94 features, are those of
+`amortized_accuracy.py`; the others need no data. With `--mixed 9`, there are nine mixed rows for
+each training row. `--rows` bounds the training rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ import torch
 from amortized_cases import NormalScores
 from coalition_games import FloatArray
 from data_files import add_folder_arguments
-from network_contenders import BoostedLabels, LittleDecay, Transformer
-from refined_networks import Task, tasks, truth
+from network_contenders import LittleDecay, Transformer
+from refined_networks import Task, fitted_task, tasks, truth
+from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from tables import Table, companies, news
 from tree_models import table_trees
 
@@ -50,15 +56,10 @@ class Case:
     values: FloatArray
     features: Callable[[FloatArray], npt.NDArray[Any]] | None = None
 
-    @property
-    def inputs(self) -> Callable[[FloatArray], npt.NDArray[Any]]:
-        """What makes the inputs of rows."""
-        return self.features or np.asarray
-
 
 @dataclass(frozen=True)
 class Contender:
-    """A network or another regression, by name."""
+    """A student, by name."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -80,6 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--contenders", nargs="*", help="their names")
     parser.add_argument("--mixed", type=int, default=0, help="mixed rows per training row")
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--rows", type=int, help="training rows at most; all by default")
     add_folder_arguments(parser)
     return parser.parse_args()
 
@@ -88,10 +90,11 @@ def _cases(arguments: argparse.Namespace) -> Iterator[Case]:
     def is_wanted(name: str) -> bool:
         return not arguments.only or any(word in name for word in arguments.only)
 
-    for task in tasks():
+    for task in (*tasks(), *_further_tasks()):
         if is_wanted(task.name):
+            training = task.training[: arguments.rows]
             reference = task.training.mean(axis=0, keepdims=True)
-            rows = Task(task.name, task.model, task.training, task.rows[:_TEST_ROWS])
+            rows = Task(task.name, task.model, training, task.rows[:_TEST_ROWS])
             yield Case(rows, reference, truth(task.model, reference, rows.rows))
     tables: tuple[tuple[str, Callable[[Path], Table]], ...] = (
         ("news, boosted trees, 57", news),
@@ -99,12 +102,33 @@ def _cases(arguments: argparse.Namespace) -> Iterator[Case]:
     )
     for name, read in tables:
         if is_wanted(name):
-            yield _of_table(name, read(arguments.data))
+            yield _of_table(name, read(arguments.data), arguments.rows)
 
 
-def _of_table(name: str, table: Table) -> Case:
+def _further_tasks() -> Iterator[Task]:
+    """Yield support vectors, networks and trees on further tables that need no data."""
+    numbers, level = make_friedman1(3000, 10, random_state=0)
+    wide = make_classification(4000, 40, n_informative=20, random_state=2)
+    perceptron = MLPClassifier((64, 64), max_iter=60, random_state=0)
+    boosted = HistGradientBoostingClassifier(max_depth=4, random_state=0)
+    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
+    support = SVC(probability=True, random_state=0)
+    classes = make_classification(3000, 15, n_informative=8, random_state=1)
+    kinds: list[tuple[str, Any, Any, Any]] = [
+        ("friedman, forest, 10", forest, numbers, level > level.mean()),
+        ("support vectors, 15", make_pipeline(StandardScaler(), support), *classes),
+        ("breast cancer, network, 30", make_pipeline(StandardScaler(), perceptron),
+         *load_breast_cancer(return_X_y=True)),
+        ("boosted trees, 40", boosted, *wide),
+        ("network, 40", make_pipeline(StandardScaler(), perceptron), *wide),
+    ]  # fmt: skip
+    for kind in kinds:
+        yield fitted_task(*kind)
+
+
+def _of_table(name: str, table: Table, n_rows: int | None) -> Case:
     explained, shapley = table_trees(table, _TEST_ROWS)
-    task = Task(name, explained.model.predict, table.training, explained.rows)
+    task = Task(name, explained.model.predict, table.training[:n_rows], explained.rows)
     return Case(task, explained.reference, shapley.values, NormalScores(table.training))
 
 
@@ -112,15 +136,15 @@ def _contenders(n_inputs: int) -> list[Contender]:
     transformer = partial(Transformer, n_inputs)
     less_decay = partial(LittleDecay, (n_inputs,), n_inputs, 1)
     return [
-        Contender("mlp", {"network": "mlp"}),
-        Contender("mlp, three of 512", {"network_options": {"widths": (512,) * 3}}),
-        Contender("attention over features", {"network": transformer}),
-        Contender("embeddings", {"network": "embeddings"}),
+        Contender("mlp", {"student": "mlp"}),
+        Contender("mlp, three of 512", {"student_options": {"widths": (512,) * 3}}),
+        Contender("attention over features", {"student": transformer}),
+        Contender("embeddings", {"student": "embeddings"}),
         Contender(
-            "embeddings, 9 knots", {"network": "embeddings", "network_options": {"knots": 9}}
+            "embeddings, 9 knots", {"student": "embeddings", "student_options": {"knots": 9}}
         ),
-        Contender("embeddings, less weight decay", {"network": less_decay}),
-        Contender("trees on labels"),
+        Contender("embeddings, less weight decay", {"student": less_decay}),
+        Contender("trees", {"student": "trees"}),
     ]
 
 
@@ -150,14 +174,10 @@ def _fitted(
     """Return what explains rows, and what times it."""
     task = case.task
     many = np.resize(task.training, (2048, task.training.shape[1]))
-    if not contender.options:
-        boosted = BoostedLabels(task.model, case.reference, case.inputs)
-        boosted.fit(task.training, arguments.mixed * len(task.training))
-        return boosted.explain, lambda: _seconds(lambda: boosted.predicted(many)) / len(many)
     options = dict(contender.options)
-    if callable(options.get("network")):
+    if callable(options.get("student")):
         torch.manual_seed(0)
-        options["network"] = options["network"]()
+        options["student"] = options["student"]()
     explainer = shap_ext.SimShapExplainer(
         task.model,
         case.reference,

@@ -73,7 +73,7 @@ def contenders(amortized: AmortizedCase, epochs: int) -> dict[str, Trainer]:
     in_all = per_epoch * epochs
     paper = {"labels": "simsemivalue", "evaluations": per_epoch}
     tenth = {"evaluations": in_all // 10}
-    wide = {"network_options": {"widths": (512,) * 3}}
+    wide = {"student_options": {"widths": (512,) * 3}}
     ours: dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]] = {
         FASTSHAP: (fast, {"evaluations": per_epoch}),
         "SimSHAP as in the paper": (sim, paper),
@@ -247,8 +247,8 @@ class _Standardised:
         """Return a new network: the authors' own for tables, for images the U-Net of ours."""
         n_players, options = self.amortized.case.explained.n_players, self.amortized.options
         if self.amortized.is_image:
-            grid = options["network_options"]
-            return build(options["network"], self.shape, n_players, 1, grid)
+            grid = options["student_options"]
+            return build(options["student"], self.shape, n_players, 1, grid)
         return table_network(self.shape[0], n_players)
 
     def _features(self, rows: Any) -> FloatArray:

@@ -39,7 +39,7 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "errors", "memory_bounds", "model_usage", "progress_bars"},
+        {"array_types", "atomic_files", "errors", "memory_bounds", "model_usage", "progress_bars"},
         {
             "arguments",
             "coalitions",

@@ -72,7 +72,7 @@ def _by_network(setting: Setting, kind: str, changed: tuple[tuple[str, Any], ...
     as_printed = {"labels": "simsemivalue"} if kind == _SIM else {}
     make: Any = captum_ext.SimShap if kind == _SIM else captum_ext.FastShap
     method = make(
-        of_images.network, network="unet", network_options={"grid": (GRID, GRID), "width": 8},
+        of_images.network, student="unet", student_options={"grid": (GRID, GRID), "width": 8},
         evaluations=8, efficient=False, seed=0, validation_evaluations=64, **as_printed, **options,
     ).fit(of_images.training[:n_training], baselines=0, feature_mask=of_images.mask)  # fmt: skip
     found = method.attribute(

@@ -27,7 +27,7 @@ _OURS_OF_EPOCHS = {100: 3, 500: 15}
 _WIDTH = 256
 _DEFAULT: dict[str, Any] = {
     "learning_rate": 7e-4, "epochs": 30, "rows_per_step": 32, "evaluations": 32,
-    "network_options": {"widths": (_WIDTH,) * 3},
+    "student_options": {"widths": (_WIDTH,) * 3},
 }  # fmt: skip
 _PUBLISHED_DEFAULT = 0.886
 
@@ -57,7 +57,7 @@ def _distances(setting: Setting, changed: tuple[tuple[str, Any], ...]) -> FloatA
     options = {**_DEFAULT, **dict(changed)}
     widths = options.pop("widths", None)
     if widths is not None:
-        options["network_options"] = {"widths": widths}
+        options["student_options"] = {"widths": widths}
     if setting.is_quick:
         options["epochs"] = max(options["epochs"] // 10, 1)
     explainer = shap_ext.SimShapExplainer(

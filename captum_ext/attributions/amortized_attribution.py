@@ -18,8 +18,8 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
-    Network,
     Presets,
+    Student,
     check_amortized,
     check_refinement,
     described,
@@ -67,7 +67,8 @@ class AmortizedAttribution(CoalitionAttribution):
         have; NaN where `efficient=False`.
     last_unlike_rows : array of int, or None
         After a call: the examples, counted from 0, on which the network misses that sum by far more
-        than on held-out examples. The call warns of them; none where `efficient=False`.
+        than on held-out examples. The call warns of them. Where
+        `efficient=False`, those that are far from the training examples.
     """
 
     _evaluates_coalitions = False
@@ -77,8 +78,8 @@ class AmortizedAttribution(CoalitionAttribution):
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
-    network: Network = "mlp"
-    network_options: Mapping[str, Any] | None = None
+    student: Student = "mlp"
+    student_options: Mapping[str, Any] | None = None
     epochs: int = 100
     rows_per_step: int = 64
     learning_rate: float | None = None
@@ -172,13 +173,13 @@ class AmortizedAttribution(CoalitionAttribution):
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        inputs_of_network = network_inputs(call.game.inputs, self.network)
+        inputs_of_network = network_inputs(call.game.inputs, self.student)
         trained = AmortizedShapley.fit(
             game,
             inputs_of_network,
             self._training(),
-            self.network,
-            self.network_options,
+            self.student,
+            self.student_options,
             n_real,
             Progress(self.get_name(), delay),
             self.n_jobs,
@@ -265,7 +266,7 @@ class AmortizedAttribution(CoalitionAttribution):
         )
         call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)
         game: Game = call.game if call.valued is None else call.valued
-        return game, network_inputs(call.game.inputs, self.network)
+        return game, network_inputs(call.game.inputs, self.student)
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.
@@ -299,8 +300,7 @@ class AmortizedAttribution(CoalitionAttribution):
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.network_files import Fields
 
-        module = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, module, self._loadable)
+        loaded = AmortizedShapley.load(path, self.student, self._loadable)
         about = loaded.saved.description
         if about.host.get("inputs") is None:
             raise InvalidArgumentError(

@@ -49,6 +49,6 @@ def _reference(method: AmortizedAttribution, game: ForwardFunctionGame) -> Refer
         return None
     n_draws = baselines.n_draws
     rows = tuple(tensor.expand(n_draws, *tensor.shape[1:]) for tensor in baselines.tensors)
-    seen = network_inputs(rows, method.network).cpu().numpy()
+    seen = network_inputs(rows, method.student).cpu().numpy()
     players = np.concatenate([players[0].reshape(-1) for players in groups.players])
     return ReferenceInputs(seen, players)

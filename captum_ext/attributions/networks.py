@@ -17,13 +17,17 @@ _MODEL = """forward_func : callable
     n_jobs : int, optional
         The number of workers that evaluate the labels of the training, as in the other methods."""
 
-_TRAINING = """network : {"mlp", "embeddings", "unet", "tokens"} or Module
-        The network: dense layers; piecewise-linear functions of each number and dense layers for
-        all, which are more accurate for tables; a U-Net for images; convolutions for sequences; or
-        a module from inputs to attributions, (examples, features, outputs), of which a copy is
-        trained.
-    network_options : mapping, optional
-        Options of a named network, such as `{"grid": (16, 16)}`.
+_TRAINING = """student : {"mlp", "embeddings", "unet", "tokens", "trees"}, Module, or regressor
+        What learns to predict attributions. Networks: dense layers for tables; piecewise-linear
+        functions of each number and dense layers for all; a U-Net for images; convolutions for
+        sequences; or a module from inputs to attributions, (examples, features, outputs).
+        `"trees"`: boosted trees, for tables, by LightGBM where it is installed, otherwise by
+        scikit-learn. Or a regressor of scikit-learn, of several outputs, which cannot be saved by
+        `save_trained`. Copies of modules and regressors are trained. Trees and regressors need
+        labels `"oddgp"` or `"leastsquares"`, and ignore the options of epochs, steps and rates.
+    student_options : mapping, optional
+        Options of a student given by its name, such as `{"widths": (256, 256)}`,
+        `{"grid": (16, 16)}`, or `{"rounds": 100, "levels": 6}` of trees.
     evaluations : int, optional
         Coalitions evaluated per example. For labels: in total, by default 8 per feature and at
         least 64. For other targets: in each epoch, by default 32.
@@ -58,9 +62,9 @@ _TRAINING = """network : {"mlp", "embeddings", "unet", "tokens"} or Module
         examples by `fit`, at one run of the model per example. Or a surrogate of yours. The
         attributions then sum to the difference of the surrogate's outputs.
     folder : path, optional
-        The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Checkpoints of a training with other options, such as another `seed`,
-        raise an error. Needs a `seed`.
+        The folder of labels, values of held-out rows and checkpoints, written as they come. An
+        interrupted training continues from there, also after the folder was moved. Checkpoints of
+        a training with other options, such as another `seed`, raise an error. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed."""

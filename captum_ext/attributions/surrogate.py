@@ -13,7 +13,6 @@ from shapley_adapters import Game
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import Network
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Batches, FeatureMask, Inputs
@@ -184,7 +183,7 @@ def _hold_as_many_tensors(batches: list[Any]) -> bool:
     )
 
 
-def network_inputs(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
+def network_inputs(tensors: tuple[Tensor, ...], network: object = None) -> Tensor:
     """Return the inputs of the network: all input tensors, side by side.
 
     Whole numbers are tokens, or have the meaning that a user's module gives them. For the other
@@ -193,7 +192,7 @@ def network_inputs(tensors: tuple[Tensor, ...], network: Network | None = None) 
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
     values = readable(tensors[0])
-    are_measures = isinstance(network, str) and network in ("mlp", "unet", "embeddings")
+    are_measures = isinstance(network, str) and network in ("mlp", "unet", "embeddings", "trees")
     return values.float() if are_measures and not values.is_floating_point() else values
 
 

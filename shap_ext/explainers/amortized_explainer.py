@@ -19,8 +19,8 @@ from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
-    Network,
     Presets,
+    Student,
     check_amortized,
     check_refinement,
     described,
@@ -61,15 +61,16 @@ class AmortizedExplainer(CoalitionExplainer):
         should have; NaN where `efficient=False`.
     last_unlike_rows : array of int, or None
         After a call: the rows, counted from 0, on which the network misses that sum by far more
-        than on held-out rows. The call warns of them; none where `efficient=False`.
+        than on held-out rows. The call warns of them. Where
+        `efficient=False`, those that are far from the training rows.
     """
 
     _evaluates_coalitions = False
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
-    network: Network = "mlp"
-    network_options: Mapping[str, Any] | None = None
+    student: Student = "mlp"
+    student_options: Mapping[str, Any] | None = None
     epochs: int = 100
     rows_per_step: int = 64
     learning_rate: float | None = None
@@ -146,8 +147,8 @@ class AmortizedExplainer(CoalitionExplainer):
             self._valued(explained),
             self._inputs(data),
             self._training(),
-            self.network,
-            self.network_options,
+            self.student,
+            self.student_options,
             n_real,
             Progress(str(self.name), delay),
             self.n_jobs,
@@ -405,7 +406,7 @@ class AmortizedExplainer(CoalitionExplainer):
         """Return the inputs of the network for rows."""
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
-        return network_inputs(data, self.network)
+        return network_inputs(data, self.student)
 
     def _keeps_rows(self, data: Table) -> bool:
         """Return whether the file stores the rows; for images the network's inputs suffice."""
@@ -425,8 +426,7 @@ class AmortizedExplainer(CoalitionExplainer):
                 "trained= goes with the surrogate that the network was trained on: pass it as "
                 "surrogate=Surrogate.load(path)."
             )
-        module = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, module, self._loadable)
+        loaded = AmortizedShapley.load(path, self.student, self._loadable)
         self.labels = loaded.saved.description.target
         rows = self._stored_rows(loaded, str(path))
         if rows is None:
@@ -450,7 +450,7 @@ class AmortizedExplainer(CoalitionExplainer):
             return rows_of_json(rows_json, path, len(probes))
         if self.features is not None:
             return None
-        is_moved = self.network == "unet" and probes.ndim == 4
+        is_moved = self.student == "unet" and probes.ndim == 4
         return np.moveaxis(probes.numpy(), 1, -1) if is_moved else probes.numpy()
 
 

@@ -66,5 +66,5 @@ def _reference(
         values = pd.DataFrame(values).to_numpy(dtype=np.float32, na_value=np.nan)
     players = explained.groups.players.reshape(1, *row_shape)
     return ReferenceInputs(
-        network_inputs(values, explainer.network), channels_first(players, explainer.network)[0]
+        network_inputs(values, explainer.student), channels_first(players, explainer.student)[0]
     )

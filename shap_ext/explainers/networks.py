@@ -10,13 +10,17 @@ from .shared_parameters import documented
 
 _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
-    network : {"mlp", "embeddings", "unet", "tokens"} or torch module
-        The network: dense layers for tables; piecewise-linear functions of each number and dense
-        layers for all, which are more accurate for tables, above all for trees; a U-Net for images;
-        convolutions for sequences; or a module from rows to attributions, (rows, players,
-        outputs), of which a copy is trained.
-    network_options : mapping, optional
-        Options of a named network, such as `{"widths": (256, 256)}` or `{"grid": (16, 16)}`.
+    student : {"mlp", "embeddings", "unet", "tokens", "trees"}, torch module, or regressor
+        What learns to predict attributions. Networks: dense layers for tables; piecewise-linear
+        functions of each number and dense layers for all; a U-Net for images; convolutions for
+        sequences; or a module from rows to attributions, (rows, players, outputs). `"trees"`:
+        boosted trees, for tables, by LightGBM where it is installed, otherwise by scikit-learn.
+        Or a regressor of scikit-learn, of several outputs, which cannot be saved by
+        `save_trained`. Copies of modules and regressors are trained. Trees and regressors need
+        labels `"oddgp"` or `"leastsquares"`, and ignore the options of epochs, steps and rates.
+    student_options : mapping, optional
+        Options of a student given by its name, such as `{"widths": (256, 256)}`,
+        `{"grid": (16, 16)}`, or `{"rounds": 100, "levels": 6}` of trees.
         `"embeddings"` needs `{"players": …}`, the feature of each number of a row, where `features`
         makes more or fewer numbers than there are features.
     evaluations : int, optional
@@ -54,9 +58,9 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         training rows, at one run of the model per row. Or a surrogate of yours. The values then sum
         to the surrogate's output.
     folder : path, optional
-        The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Checkpoints of a training with other options, such as another `seed`,
-        raise an error. Needs a `seed`.
+        The folder of labels, values of held-out rows and checkpoints, written as they come. An
+        interrupted training continues from there, also after the folder was moved. Checkpoints of
+        a training with other options, such as another `seed`, raise an error. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed.

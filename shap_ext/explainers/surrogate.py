@@ -14,7 +14,6 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import Network
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
@@ -132,7 +131,7 @@ class Surrogate(SurrogateModel):
         return np.moveaxis(inputs, 1, -1) if is_moved else inputs
 
 
-def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
+def network_inputs(rows: Table, network: object) -> npt.NDArray[Any]:
     """Return rows as a network sees them: numbers in single precision, whole ones for tokens."""
     values = _frame_numbers(rows) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
     if values.dtype.kind not in "biuf":
@@ -163,6 +162,6 @@ def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
     return values
 
 
-def channels_first(values: npt.NDArray[Any], network: Network) -> npt.NDArray[Any]:
+def channels_first(values: npt.NDArray[Any], network: object) -> npt.NDArray[Any]:
     """Move the channels of images, which shap has last, to where torch has them."""
     return np.moveaxis(values, -1, 1) if network == "unet" and values.ndim == 4 else values

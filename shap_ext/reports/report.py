@@ -9,6 +9,7 @@ from typing import overload
 import numpy as np
 
 from shapley_adapters.arguments import checked_count, checked_path
+from shapley_adapters.atomic_files import replaced
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.reports.call_record import CallRecord
 from shapley_adapters.reports.html_page import Section, html_page
@@ -121,7 +122,8 @@ def report(
     page = without_surrogates(html_page(title, _summary(views, n_outputs, record), sections))
     if file is None:
         return page
-    file.write_text(page, encoding="utf-8")
+    with replaced(file) as part:
+        part.write_text(page, encoding="utf-8")
     return None
 
 

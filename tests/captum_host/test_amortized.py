@@ -159,7 +159,7 @@ def test_groups_and_images():
     net = nn.Sequential(nn.Flatten(), network(64, 2)).double().eval()
     x = examples(60, 1, 8, 8)
     mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
-    sim = SimShap(net, network="unet", network_options={"depth": 1}, epochs=2, seed=0)
+    sim = SimShap(net, student="unet", student_options={"depth": 1}, epochs=2, seed=0)
     made = sim.fit(x, feature_mask=mask).attribute(x[:3], target=1, feature_mask=mask)
     assert made.shape == (3, 1, 8, 8)
     cells = made[:, 0].unfold(1, 2, 2).unfold(2, 2, 2).flatten(3)
@@ -181,7 +181,7 @@ def test_tokens():
 
     net = Texts().eval()
     ids = torch.randint(1, 9, (80, 7), generator=torch.Generator().manual_seed(0))
-    sim = SimShap(net, network="tokens", network_options={"n_tokens": 9}, epochs=4, seed=0)
+    sim = SimShap(net, student="tokens", student_options={"n_tokens": 9}, epochs=4, seed=0)
     made = sim.fit(ids).attribute(ids[:3], target=0)
     assert made.shape == (3, 7)
     assert made.dtype.is_floating_point
@@ -276,7 +276,7 @@ def test_embeddings_know_the_features_of_a_mask(tmp_path):
         return net(numbers.float())
 
     mask = torch.tensor([[7, 2, 7, 5]])
-    sim = SimShap(forward, network="embeddings", **FEW).fit(x, feature_mask=mask)
+    sim = SimShap(forward, student="embeddings", **FEW).fit(x, feature_mask=mask)
     assert sim.trained.saved.description.options["players"] == [2, 0, 2, 1]
     found = sim.attribute(x[:9], target=1, feature_mask=mask)
     exact = Exact(forward).attribute(x[:9], target=1, feature_mask=mask)
@@ -291,7 +291,7 @@ def test_embeddings_of_several_inputs():
         return (first.sum(dim=1) > 0) * second[:, 0]
 
     inputs = examples(100, 2), examples(100, 3, seed=2)
-    found = SimShap(forward, network="embeddings", **FEW).fit(inputs).attribute(inputs)
+    found = SimShap(forward, student="embeddings", **FEW).fit(inputs).attribute(inputs)
     assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
 
 
@@ -305,5 +305,5 @@ def test_modules_of_the_user_see_whole_numbers_as_they_are():
             return self.of_code(x)
 
     x = torch.randint(0, 5, (40, 4), generator=torch.Generator().manual_seed(0))
-    sim = SimShap(lambda codes: codes.double().sum(dim=1), network=Codes(), **FEW).fit(x)
+    sim = SimShap(lambda codes: codes.double().sum(dim=1), student=Codes(), **FEW).fit(x)
     assert sim.attribute(x[:3]).shape == (3, 4)

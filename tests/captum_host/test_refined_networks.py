@@ -77,6 +77,6 @@ def test_arguments_with_as_many_entries_as_artificial_examples_are_shared():
 
 
 def test_networks_of_tokens_need_the_number_of_tokens():
-    made = SimShap(lambda x: x.double().sum(dim=1), network="tokens", epochs=1, seed=0)
+    made = SimShap(lambda x: x.double().sum(dim=1), student="tokens", epochs=1, seed=0)
     with pytest.raises(InvalidArgumentError, match="needs n_tokens"):
         made.fit(torch.arange(120).reshape(20, 6) % 9)

@@ -77,7 +77,7 @@ def test_images_with_superpixels():
     mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 2), nn.Softmax(dim=1)).eval()
     options: dict[str, Any] = {"network": "unet", "network_options": {"depth": 1, "width": 4}}
-    sim = SimShap(net, surrogate=True, network="unet", epochs=2, seed=0)
+    sim = SimShap(net, surrogate=True, student="unet", epochs=2, seed=0)
     made = sim.fit(images, feature_mask=mask).attribute(images[:3], target=1, feature_mask=mask)
     assert made.shape == (3, 3, 8, 8)
     assert sim.surrogate.validation.loss == "kl"
@@ -87,17 +87,17 @@ def test_images_with_superpixels():
 
 def test_tokens():
     ids = torch.randint(1, 9, (80, 7), generator=torch.Generator().manual_seed(0))
-    options: dict[str, Any] = {
-        "network": "tokens",
-        "network_options": {"n_tokens": 9},
-        "epochs": 2,
-        "seed": 0,
-    }
-    made = Surrogate(lambda x: (x > 4).float().mean(dim=1), **options).fit(ids)
+    few: dict[str, Any] = {"epochs": 2, "seed": 0}
+    n_tokens = {"n_tokens": 9}
+
+    def share(x):
+        return (x > 4).float().mean(dim=1)
+
+    made = Surrogate(share, network="tokens", network_options=n_tokens, **few).fit(ids)
     assert (made.reference == 0).all()
     found = Exact(made).attribute(ids[:2], baselines=made.reference)
     assert found.shape == (2, 7)
-    sim = SimShap(lambda x: (x > 4).float().mean(dim=1), surrogate=made, **options).fit(ids)
+    sim = SimShap(share, student="tokens", student_options=n_tokens, surrogate=made, **few).fit(ids)
     assert sim.attribute(ids[:2]).shape == (2, 7)
 
 

@@ -28,7 +28,7 @@ from shapley_adapters.amortized.objectives import (  # noqa: E402
 )
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
-from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning  # noqa: E402
 
 N_PLAYERS = 4
 GAMMA = 2 / 3 + 1 / 4
@@ -77,7 +77,10 @@ def test_the_loss_of_fastshap_is_least_at_the_shapley_values(game):
     least = stochastic_loss("fastshap", exact, *batch)
     least.backward()
     np.testing.assert_allclose(exact.grad.numpy(), 0, atol=1e-10)
-    assert stochastic_loss("fastshap", exact.detach() + torch.eye(4, 2), *batch) > least
+    tilted = exact.detach() + torch.eye(4, 2) - torch.eye(4, 2)[[1, 0, 2, 3]]
+    shifted = exact.detach() + 1.0
+    for other in (tilted, shifted):  # the sum is learned, too
+        assert stochastic_loss("fastshap", other, *batch) > least
 
 
 def test_the_loss_of_labels_is_least_at_the_labels_and_forgives_gaps(game):
@@ -207,6 +210,9 @@ def test_networks_learn(target):
     assert error < (0.6 if target == "simsemivalue" else 0.35) * mean
     last = min(record.absolute_error for record in amortized.trained.history)
     assert last == pytest.approx(error, rel=0.5)
+    raw = amortized.explain(new, new.x, False).estimate.values
+    raw_error = np.abs(raw - exact).sum(axis=1).mean()
+    assert raw_error < (0.8 if target == "simsemivalue" else 0.45) * mean
 
 
 @pytest.mark.slow
@@ -244,6 +250,23 @@ def test_the_efficiency_gap_is_told():
     )
     assert np.isnan(bare.efficiency_gaps).all()
     assert bare.estimate.evaluations.sum() == 1
+
+
+@pytest.mark.parametrize("target", ["oddgp", "fastshap"])
+def test_without_the_model_s_output_errors_hold_and_far_rows_are_named(target):
+    """For FastSHAP, too: where it does not learn sums, intervals of such rows hold a third."""
+    game, new = CountingGame(300), CountingGame(300)
+    amortized = fitted(game, target=target, epochs=15)
+    new.x = 3 * new.x
+    exact = game_shapley_values(new)
+    with pytest.warns(ShapleyExtWarning, match="distance to the nearest"):
+        found = amortized.explain(new, new.x, False)
+    assert len(found.unlike_rows) > 50
+    held = np.abs(found.estimate.values - exact) <= 2.5 * found.estimate.standard_errors
+    assert held[new.active_players()].mean() > 0.85
+    sizes = np.sqrt((amortized.trained.network.scale.double().numpy() ** 2).mean())
+    assert np.mean(amortized.trained.gaps.sizes) < 0.5 * sizes
+    assert len(amortized.explain(game, game.x, False).unlike_rows) == 0
 
 
 class KilledError(Exception):

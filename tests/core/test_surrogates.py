@@ -265,7 +265,7 @@ def test_files_hold_no_code_and_are_told_apart(tmp_path):
         ({"loss": "absolute"}, "loss"),
         ({"loss": "kl"}, "loss='kl' needs probabilities"),
         ({"coalitions": 0}, "coalitions"),
-        ({"network": "forest"}, "network must be"),
+        ({"network": "forest"}, "network of a Surrogate. must be"),
         ({"network": torch.nn.Flatten()}, "network must return"),
         ({"validation_share": 1.5}, "validation_share"),
         ({"rows": ROWS[:1]}, "at least 2 rows"),

@@ -118,7 +118,7 @@ def test_embeddings_of_groups(end, tmp_path):
         REFERENCE,
         algorithm="simshap",
         training_data=X,
-        network="embeddings",
+        student="embeddings",
         groups={"first": [0, 2], "second": [1, 3, 4]},
         **FEW,
     ).fit()
@@ -137,8 +137,8 @@ def test_networks_of_tokens(end, tmp_path):
     tokens = torch.randint(0, 9, (40, 6), generator=torch.Generator().manual_seed(0))
     made = captum_ext.SimShap(
         lambda x: (x % 3).float().sum(dim=1),
-        network="tokens",
-        network_options={"n_tokens": 9},
+        student="tokens",
+        student_options={"n_tokens": 9},
         **FEW,
     ).fit(tokens)
     made.export(tmp_path / f"network.{end}")
@@ -201,8 +201,8 @@ def test_networks_of_images(end, tmp_path):
         black,
         training_data=images,
         groups=groups,
-        network="unet",
-        network_options={"width": 2, "depth": 1},
+        student="unet",
+        student_options={"width": 2, "depth": 1},
         **FEW,
     ).fit()
     path = tmp_path / f"network.{end}"
@@ -242,7 +242,7 @@ class CountsRows(Sums):
 
 @each_end
 def test_modules_of_users(end, tmp_path):
-    made = shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X, network=Sums(), **FEW)
+    made = shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X, student=Sums(), **FEW)
     made.export(tmp_path / f"a.{end}")  # trains first
     total = curved(X[:4]) - curved(REFERENCE)
     found, _, _ = read(tmp_path / f"a.{end}", tmp_path, X[:4], N, total)
@@ -252,7 +252,7 @@ def test_modules_of_users(end, tmp_path):
 @each_end
 def test_networks_that_cannot_be_exported_leave_no_file(end, tmp_path):
     made = shap_ext.SimShapExplainer(
-        curved, REFERENCE, training_data=X, network=CountsRows(), **FEW
+        curved, REFERENCE, training_data=X, student=CountsRows(), **FEW
     )
     with pytest.raises(InvalidArgumentError, match="cannot be exported as"):
         made.export(tmp_path / f"a.{end}")

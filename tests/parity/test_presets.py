@@ -26,8 +26,8 @@ REFERENCE = np.zeros((1, N), dtype=np.float32)
 PRINTED = {
     ("SimShap", "paper"): {
         "labels": "simsemivalue",
-        "network": "mlp",
-        "network_options": {"widths": (128, 128, 128), "activation": "relu"},
+        "student": "mlp",
+        "student_options": {"widths": (128, 128, 128), "activation": "relu"},
         "evaluations": 64,
         "paired": True,
         "epochs": 1000,
@@ -37,7 +37,7 @@ PRINTED = {
     },
     ("SimShap", "paper_images"): {
         "labels": "simsemivalue",
-        "network": "unet",
+        "student": "unet",
         "evaluations": 8,
         "paired": True,
         "epochs": 500,
@@ -46,8 +46,8 @@ PRINTED = {
         "efficient": False,
     },
     ("FastShap", "paper"): {
-        "network": "mlp",
-        "network_options": {"widths": (128, 128), "activation": "relu"},
+        "student": "mlp",
+        "student_options": {"widths": (128, 128), "activation": "relu"},
         "evaluations": 32,
         "paired": True,
         "epochs": 200,
@@ -120,14 +120,14 @@ def test_passed_arguments_win_even_with_their_default_values(make):
 @each_host
 def test_entries_of_mappings_that_are_passed_win(make):
     made = make(
-        preset="paper", network_options={"widths": (512,)}, trainer_options={"precision": "64"}
+        preset="paper", student_options={"widths": (512,)}, trainer_options={"precision": "64"}
     )
-    assert made.network_options == {"widths": (512,), "activation": "relu"}
+    assert made.student_options == {"widths": (512,), "activation": "relu"}
     assert made.trainer_options == {"precision": "64", "gradient_clip_val": None}
-    other = make(preset="paper", network="unet", network_options={"grid": (2, 2)})
-    assert other.network_options == {"grid": (2, 2)}
+    other = make(preset="paper", student="unet", student_options={"grid": (2, 2)})
+    assert other.student_options == {"grid": (2, 2)}
     module = torch.nn.Linear(N, N)
-    assert make(preset="paper", network=module).network_options is None
+    assert make(preset="paper", student=module).student_options is None
 
 
 @each_host

@@ -128,7 +128,7 @@ def test_images_by_a_u_net():
         pytest.skip("shap's image masker needs opencv")
     groups = {f"cell {c}": np.flatnonzero(cells.ravel() == c).tolist() for c in range(16)}
     made = shap_ext.SimShapExplainer(
-        brightness, masker, training_data=images, groups=groups, network="unet", epochs=3, seed=0
+        brightness, masker, training_data=images, groups=groups, student="unet", epochs=3, seed=0
     )
     assert made(images[:2]).shape[0] == 2
 
@@ -305,7 +305,7 @@ def test_the_learning_curve(explainer):
     ("options", "words"),
     [
         ({"labels": "fastshap"}, "labels"),
-        ({"network": "mpl"}, "network"),
+        ({"student": "mpl"}, "student"),
         ({"epochs": 0}, "epochs"),
         ({"validation_share": 2.0}, "validation_share"),
         ({"evaluations": 2}, "evaluations"),
@@ -458,7 +458,7 @@ def embeddings(model, rows, **options):
         model,
         rows[:1] * 0,
         training_data=rows,
-        network="embeddings",
+        student="embeddings",
         **({"algorithm": "simshap"} | FEW | options),
     )
 
@@ -499,7 +499,7 @@ def test_embeddings_need_the_feature_of_each_number_that_features_makes():
     with pytest.raises(InvalidArgumentError, match=r"12 numbers in a row for 6 features.*players"):
         embeddings(steps, X, features=twice).fit(silent=True)
     options = {"players": [0, 1, 2, 3, 4, 5] * 2}
-    made = embeddings(steps, X, features=twice, network_options=options).fit(silent=True)
+    made = embeddings(steps, X, features=twice, student_options=options).fit(silent=True)
     assert made(X[:3], silent=True).shape == (3, 6)
 
 

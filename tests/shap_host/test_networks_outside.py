@@ -162,7 +162,7 @@ def test_wide_tables_are_saved_without_their_rows(tmp_path):
             wide[:1] * 0,
             algorithm="simshap",
             groups=groups,
-            network_options={"widths": (2,)},
+            student_options={"widths": (2,)},
             epochs=1,
             **options,
         )
@@ -174,7 +174,7 @@ def test_wide_tables_are_saved_without_their_rows(tmp_path):
 
 
 def test_options_of_numpy_are_saved(tmp_path):
-    made(network_options={"widths": (np.int64(8),)}).fit().save_trained(tmp_path / "a")
+    made(student_options={"widths": (np.int64(8),)}).fit().save_trained(tmp_path / "a")
     about = parts_of((tmp_path / "a").read_bytes())[1]
     assert json.dumps(about["description"]["options"]) == '{"widths": [8]}'
     made(trained=tmp_path / "a")
@@ -184,8 +184,8 @@ def test_options_of_numpy_are_saved(tmp_path):
     "options", [{"width": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
 )
 def test_options_of_networks_that_cannot_be_used(options):
-    with pytest.raises(InvalidArgumentError, match="network_options"):
-        made(network_options=options).fit()
+    with pytest.raises(InvalidArgumentError, match="student_options"):
+        made(student_options=options).fit()
 
 
 # --- rows ---

@@ -20,15 +20,19 @@ from ..games.game import Game
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from .checkpoints import network_digest
-from .efficiency_gaps import SomeRows, TrainingRows, warn_of_rows, with_residual
+from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
+from .ledger import Ledger
 from .networks import build, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
+from .regressors import FittedRegressor, LabelRegressor, ScikitRegressor, is_regressor
+from .some_rows import SomeRows
 from .storage import Description, Fingerprint, SavedExplainer, load, save
-from .training import TrainedNetwork, Training, train
+from .training import TrainedNetwork, Training, check_target, train
+from .unlike_rows import n_shifted_rows
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""
@@ -45,7 +49,8 @@ class NetworkExplanation:
     efficiency_gaps : array, (R, K)
         v(N) − v(∅) − Σφ of the network's predictions φ; NaN if v(N) was not evaluated.
     unlike_rows : array of int
-        The rows with gaps far larger than those of held-out rows. A warning names them.
+        The rows with gaps far larger than those of held-out rows; where v(N) was not evaluated,
+        those far from the training rows. A warning names them.
     """
 
     estimate: Estimate
@@ -96,7 +101,7 @@ class AmortizedShapley:
         game: Game,
         inputs: Any,
         training: Training,
-        network: str | nn.Module = "mlp",
+        student: str | nn.Module | ScikitRegressor = "mlp",
         options: Mapping[str, Any] | None = None,
         n_real: int | None = None,
         progress: Progress | None = None,
@@ -114,11 +119,11 @@ class AmortizedShapley:
             The network's inputs.
         training : Training
             Options of the training.
-        network : str or Module
-            A name of `NETWORKS`, or a module that maps inputs to (rows, players, outputs). A copy
-            of the module is trained.
+        student : str, Module or regressor
+            A name of `NETWORKS`; a module that maps inputs to (rows, players, outputs); or a
+            regressor of scikit-learn, of several outputs. A copy of these is trained.
         options : mapping, optional
-            Options of a network given by its name.
+            Options of a student given by its name.
         n_real : int, optional
             Number of real rows, which come first; all by default.
         progress : Progress, optional
@@ -144,32 +149,43 @@ class AmortizedShapley:
             checkpoints of another training.
         """
         check_finite(inputs)
+        check_target(student, training.target)
         with outside_inference_mode():
-            rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs)
+            ledger = Ledger(None if training.folder is None else Path(training.folder))
+            n_shifted = 0 if shifted is None else n_shifted_rows(n_real or game.n_rows)
+            ledger.begin(2 * (game.n_rows + n_shifted))
+            rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs, ledger)
             outside = None if shifted is None else _shifted_rows(shifted, rows.progress)
-            options = with_players(network, options or {}, players)
-            return cls._fitted(rows, training, network, options, outside)
+            options = with_players(student, options or {}, players)
+            return cls._fitted(rows, training, student, options, outside)
 
     @classmethod
     def _fitted(
         cls,
         rows: TrainingRows,
         training: Training,
-        network: str | nn.Module,
+        student: str | nn.Module | ScikitRegressor,
         options: dict[str, Any],
         shifted: TrainingRows | None,
     ) -> AmortizedShapley:
         n_players = rows.game.n_players
         shape, n_outputs = list(rows.inputs.shape[1:]), rows.grand_minus_empty.shape[1]
-        if isinstance(network, nn.Module):
-            # The inputs are in single precision.
-            name, module = type(network).__name__, copy.deepcopy(network).float()
+        name = type(student).__name__
+        module: nn.Module
+        if isinstance(student, nn.Module):
+            module = copy.deepcopy(student).float()  # the inputs are in single precision
+        elif is_regressor(student):
+            module = FittedRegressor(student, n_players, n_outputs)
         else:
-            name = network
+            name = str(student)
             module = built(training.seed, lambda: build(name, shape, n_players, n_outputs, options))
         explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
-        _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, network_digest(name, options, module), shifted)
+        described = network_digest(name, options, module)
+        if not isinstance(module, LabelRegressor):
+            _check_shape(explainer, rows, n_players)
+        trained = train(rows, explainer, training, described, shifted)
+        if isinstance(module, LabelRegressor):
+            options = module.options()
         about = Description(
             *(name, options, shape, n_players, n_outputs),
             *(training.target, training.seed, training.settings()),
@@ -206,7 +222,8 @@ class AmortizedShapley:
         Warns
         -----
         ShapleyExtWarning
-            With `efficient`, if efficiency gaps are far larger than those of held-out rows.
+            If efficiency gaps are far larger than those of held-out rows; without `efficient`, if
+            rows are far from the training rows.
         """
         self.check(game.n_players, inputs.shape[1:])
         active = game.active_players()
@@ -226,6 +243,8 @@ class AmortizedShapley:
             values = with_residual(values, gaps, active)
         else:
             errors = trained.errors.raw_row_errors(distances, active)
+            unlike = trained.errors.far_rows(distances)
+            warn_of_far_rows(unlike, distances, trained.errors.largest)
             grand = empty + values.sum(axis=1)
         n_rows = game.n_rows
         estimate = Estimate(
@@ -278,15 +297,15 @@ class AmortizedShapley:
     def load(
         cls,
         path: Path | str,
-        network: nn.Module | None = None,
+        student: object = None,
         targets: Sequence[str] = TARGETS,
     ) -> AmortizedShapley:
         """Read a file that `save` wrote.
 
-        `network` is required if it was a module of the user. A network whose target is none of
+        `student` is required if it was a module of the user. A student whose target is none of
         `targets` is refused.
         """
-        return cls(load(path, network, targets))
+        return cls(load(path, student if isinstance(student, nn.Module) else None, targets))
 
     def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
         """Return v(∅) and v(N) of all rows, and the number of evaluations per row.
@@ -365,6 +384,6 @@ def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows, n_players: int
     expected_shape = (len(first_rows), n_players, rows.grand_minus_empty.shape[1])
     if tuple(prediction.shape) != expected_shape:
         raise InvalidArgumentError(
-            f"network must return (rows, players, outputs) = {expected_shape} for "
+            f"student must return (rows, players, outputs) = {expected_shape} for "
             f"{len(first_rows)} rows; it returned {tuple(prediction.shape)}."
         )

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..array_types import ValueArray
+from ..atomic_files import replaced
 from ..errors import InvalidArgumentError
 
 _KEY = "shapley_ext"
@@ -109,17 +110,17 @@ class TrainingFingerprint:
             f"{k} differs" for k, value in self.digests.items() if digests.get(k) != value
         ]
         for name, values in self.numbers.items():
-            if name not in numbers or not _are_close(numbers[name].numpy(), values):
+            if name not in numbers or not are_close(numbers[name].numpy(), values):
                 differences.append(f"the model's outputs differ: {name}")
         return differences
 
 
 def sign_checkpoint(part: Path, path: Path) -> None:
-    """Add a checksum to the checkpoint in `part`, and replace the file at `path` in one step."""
-    checksum = hashlib.sha256(part.read_bytes()).hexdigest()
-    with part.open("ab") as file:
-        file.write(_MARK + checksum.encode())
-    part.replace(path)
+    """Replace the file at `path` by the checkpoint in `part` and its checksum, in one step."""
+    data = part.read_bytes()
+    with replaced(path) as signed:
+        signed.write_bytes(data + _MARK + hashlib.sha256(data).hexdigest().encode())
+    part.unlink()
 
 
 def _content(data: bytes) -> io.BytesIO:
@@ -136,7 +137,8 @@ def _content(data: bytes) -> io.BytesIO:
     return io.BytesIO(content)
 
 
-def _are_close(first: ValueArray, second: ValueArray) -> bool:
+def are_close(first: ValueArray, second: ValueArray) -> bool:
+    """Return whether outputs of the model are equal up to rounding."""
     if first.shape != second.shape:
         return False
     size = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))

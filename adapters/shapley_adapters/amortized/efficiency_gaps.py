@@ -20,6 +20,7 @@ from ..errors import InvalidArgumentError, row_number, warn_user
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from .explainer_network import ExplainerNetwork
+from .ledger import Ledger
 from .progress import Progress
 
 _FACTOR = 2.0
@@ -53,6 +54,8 @@ class TrainingRows:
         Shows the progress of the evaluations of v(∅) and v(N), two per row.
     n_jobs : int, optional
         The number of workers that evaluate the coalitions of labels.
+    ledger : Ledger
+        What has been paid for; nothing is kept by default.
     """
 
     game: Game
@@ -60,6 +63,7 @@ class TrainingRows:
     n_real: int | None = None
     progress: Progress = field(default_factory=Progress)
     n_jobs: int | None = 1
+    ledger: Ledger = field(default_factory=Ledger)
     active: BoolArray = field(init=False)
     empty: ValueArray = field(init=False)
     grand_minus_empty: ValueArray = field(init=False)
@@ -90,37 +94,6 @@ def as_tensor(inputs: Any) -> Tensor:
     """Return network inputs as a tensor; floating-point numbers and bools in single precision."""
     tensor = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.asarray(inputs))
     return tensor.float() if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor
-
-
-@dataclass(frozen=True)
-class SomeRows:
-    """The games of some of the rows of a game."""
-
-    game: Game
-    rows: IntArray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return self.game.n_players
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """How many evaluations the game takes per batch."""
-        return self.game.evaluations_per_batch
-
-    def active_players(self) -> BoolArray:
-        """Return which players can change the value."""
-        return self.game.active_players()[self.rows]
-
-    def __call__(self, rows: IntArray, coalitions: BoolArray) -> ValueArray:
-        """Return values, (P, K)."""
-        return self.game(self.rows[rows], coalitions)
 
 
 @dataclass(frozen=True)
@@ -205,9 +178,7 @@ def warn_of_rows(rows: IntArray, gaps: ValueArray, held_out_gaps: HeldOutGaps) -
     """Warn about rows that are unlike the training rows, with the gaps of all rows, (R, K)."""
     if not len(rows):
         return
-    row_numbers = ", ".join(str(row_number(row)) for row in rows[:_SHOWN]) + (
-        ", …" if len(rows) > _SHOWN else ""
-    )
+    row_numbers = _numbers_of(rows)
     largest = held_out_gaps.relative(gaps).max()
     warn_user(
         f"{len(rows)} of {len(gaps)} rows are unlike the rows that the network was trained on: the "
@@ -216,3 +187,23 @@ def warn_of_rows(rows: IntArray, gaps: ValueArray, held_out_gaps: HeldOutGaps) -
         f"held-out rows. Do not trust the attributions of rows {row_numbers}. Explain these rows "
         "by oddgp, or train on rows like them; last_unlike_rows holds the indices of all of them."
     )
+
+
+def warn_of_far_rows(rows: IntArray, distances: FloatArray, usual: float) -> None:
+    """Warn about rows that are far from the training rows, with the distances of all rows, (R,)."""
+    if not len(rows):
+        return
+    warn_user(
+        f"{len(rows)} of {len(distances)} rows are unlike the rows that the network was trained "
+        f"on: their distance to the nearest of these is up to {distances.max() / usual:.3g} times "
+        "that of 95 % of the held-out rows. Do not trust the attributions of rows "
+        f"{_numbers_of(rows)}. Pass efficient=True to see how far their sum is from the model's "
+        "output, explain them by oddgp, or train on rows like them; last_unlike_rows holds the "
+        "indices of all of them."
+    )
+
+
+def _numbers_of(rows: IntArray) -> str:
+    """Return the first numbers of rows."""
+    numbers = ", ".join(str(row_number(row)) for row in rows[:_SHOWN])
+    return f"{numbers}, …" if len(rows) > _SHOWN else numbers

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
 
+OPTIONS = "student_options (network_options of a Surrogate)"
+"""The argument with the options of a network, for messages."""
+
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
 """The functions between layers, by their names."""
 
@@ -175,15 +178,15 @@ def _checked_players(
     """Return the player of each number; None if they have the same order."""
     if players is None and n_inputs != n_players:
         raise InvalidArgumentError(
-            f"network='embeddings' has {n_inputs} numbers in a row for {n_players} features, and "
-            "needs the feature of each number. Pass network_options={'players': [0, 0, 1, …]}, or "
-            "use network='mlp'."
+            f"student='embeddings' has {n_inputs} numbers in a row for {n_players} features, and "
+            "needs the feature of each number. Pass student_options={'players': [0, 0, 1, …]}, or "
+            "use student='mlp'."
         )
     if players is None or list(players) == list(range(n_inputs)):
         return None
     if len(players) != n_inputs or not all(0 <= player < n_players for player in players):
         raise InvalidArgumentError(
-            f"network_options={{'players': …}} must hold {n_inputs} numbers from 0 to "
+            f"student_options={{'players': …}} must hold {n_inputs} numbers from 0 to "
             f"{n_players - 1}, the feature of each number of a row; it holds {len(players)} from "
             f"{min(players, default=0)} to {max(players, default=0)}."
         )

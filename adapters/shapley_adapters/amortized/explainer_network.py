@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError, row_number
 from .embedding_network import EmbeddingNetwork
+from .regressors import LabelRegressor
 
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256
@@ -71,10 +72,12 @@ class ExplainerNetwork(nn.Module):
 
     def forward(self, x: Tensor, active: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of inputs, (B, …), given the active players, (B, M)."""
-        if self.centre.numel():
-            x = (x - self.centre) / self.spread
-        attributions: Tensor = self.network(x) * self.scale
+        attributions: Tensor = self.network(self.standardised(x)) * self.scale
         return attributions * active[:, :, None]
+
+    def standardised(self, x: Tensor) -> Tensor:
+        """Return inputs as the bare network sees them."""
+        return (x - self.centre) / self.spread if self.centre.numel() else x
 
     def explained(
         self, inputs: Any, active: Any, batch_size: int | None = None, first: int = 0
@@ -84,8 +87,9 @@ class ExplainerNetwork(nn.Module):
         `inputs` may be anything that slices return rows of, such as a memory-mapped array. Rows
         with NaN or infinite numbers are refused.
         """
-        is_table = len(inputs.shape) == 2
-        size = batch_size or (_ROWS_AT_ONCE if is_table else _IMAGES_AT_ONCE)
+        size = batch_size or (_ROWS_AT_ONCE if len(inputs.shape) == 2 else _IMAGES_AT_ONCE)
+        if isinstance(self.network, LabelRegressor):
+            size = min(size, self.network.rows_at_once)
         self.eval()
         for start in range(0, len(inputs), size):
             part = slice(start, start + size)

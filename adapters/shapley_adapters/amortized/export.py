@@ -17,12 +17,14 @@ from torch import Tensor, nn
 
 from ..arguments import checked_choice
 from ..array_types import IntArray
+from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, required_packages
 from ..reports.call_record import used_versions
 from .amortized import AmortizedShapley
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork, tensor_of
 from .objectives import method_of
+from .regressors import refuse_to_write
 
 ENTRY = "shapley_ext.json"
 """The name of the metadata in a file."""
@@ -297,19 +299,16 @@ def export(
         If the format needs a package that is not installed.
     """
     file_format = format_of(path, file_format)
+    refuse_to_write(explainer.trained.network.network)
     if file_format == "onnx" and isinstance(explainer.trained.network.network, EmbeddingNetwork):
         raise InvalidArgumentError(
-            "A network='embeddings' cannot be exported to ONNX, which has no search in sorted "
-            "numbers. Pass format='pt2' or 'torchscript', or train with network='mlp'."
+            "A student='embeddings' cannot be exported to ONNX, which has no search in sorted "
+            "numbers. Pass format='pt2' or 'torchscript', or train with student='mlp'."
         )
     graph = ExportedGraph(explainer.trained.network, context.reference).eval()
     metadata = json.dumps(_metadata(explainer, file_format, context), allow_nan=False)
-    part = Path(f"{path}.part")
-    try:
+    with replaced(path) as part:
         _write_checked(file_format, part, graph, _examples(explainer), metadata)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _examples(explainer: AmortizedShapley) -> list[tuple[Tensor, Tensor, Tensor]]:

@@ -158,8 +158,8 @@ class FittedModule(pl.LightningModule):
         self.schedule, self.training_rows, self.held_out = schedule, training_rows, held_out
         self._best_error, self._best_weights = float("inf"), dict[str, Tensor]()
 
-    def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Compute data for the first epoch, unless the checkpoint to resume from holds them."""
+    def prepare(self) -> None:
+        """Compute data for the first epoch."""
 
     def log_error(self, error: float) -> None:
         """Log the validation error of an epoch, and store the weights if it is the smallest."""
@@ -254,7 +254,7 @@ def fit(module: FittedModule, progress: Progress) -> None:
     checkpoint = None
     if last is not None and last.is_file():
         checkpoint = module.fingerprint.read_checkpoint(last)
-    module.prepare(checkpoint)
+    module.prepare()
     if checkpoint is not None and _has_stopped(checkpoint):
         module.on_load_checkpoint(checkpoint)
     else:

@@ -9,9 +9,8 @@ import numpy as np
 
 from ..array_types import IntArray, ValueArray
 from ..estimators.odd_gp.estimator import OddGP
-from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
-from .efficiency_gaps import SomeRows, TrainingRows, predictions_and_gaps, with_residual
+from .efficiency_gaps import TrainingRows, predictions_and_gaps, with_residual
 from .explainer_network import ExplainerNetwork
 from .stated_errors import RowsWithErrors, StatedErrors
 from .unlike_rows import ReferenceRows
@@ -98,13 +97,8 @@ def held_out_values(
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )
-    estimated = estimate(SomeRows(rows.game, selected), estimator, settings)
-    return HeldOutValues(
-        selected,
-        estimated.values,
-        estimated.standard_errors,
-        int(estimated.evaluations.sum()),
-    )
+    paid = rows.ledger.estimated("values", rows, selected, estimator, settings)
+    return HeldOutValues(selected, paid.values, paid.standard_errors, paid.evaluations)
 
 
 def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
 _LARGEST = 2**63 - 1
@@ -275,7 +276,8 @@ def write_file(
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
             f"The network cannot be saved: {error}. Use only numbers, texts and lists in "
-            "network_options=, and only numbers and texts as names of columns."
+            "student_options= (network_options= of a Surrogate), and only numbers and texts as "
+            "names of columns."
         ) from error
     contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     metadata = {_KEY: header, _CHECKSUM: _NO_CHECKSUM}
@@ -289,7 +291,8 @@ def write_file(
     start = data.index(_field(_NO_CHECKSUM), 0, 8 + n_header)
     checksum_field = _field(hashlib.sha256(data).hexdigest())
     data[start : start + len(checksum_field)] = checksum_field
-    Path(path).write_bytes(data)
+    with replaced(path) as part:
+        part.write_bytes(data)
 
 
 def read_file(path: Path | str, kind: str) -> NetworkFile:

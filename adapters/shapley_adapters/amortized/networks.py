@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from ..arguments import checked_choice
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-from .embedding_network import ACTIVATIONS, EmbeddingNetwork, dense_layers
+from .embedding_network import ACTIVATIONS, OPTIONS, EmbeddingNetwork, dense_layers
+from .regressors import BoostedTrees
 
 
 class MLP(nn.Module):
@@ -149,7 +150,7 @@ class TokenNetwork(nn.Module):
             raise InvalidArgumentError(
                 f"A token network for inputs of shape {tuple(input_shape)}, which are numbers of "
                 "tokens, needs n_tokens, how many different tokens there are. Pass "
-                "network_options={'n_tokens': ...}."
+                f"{{'n_tokens': …}} as {OPTIONS}."
             )
         self.embedding = nn.Embedding(n_tokens, width) if n_tokens else None
         first = width if n_tokens else input_shape[1]
@@ -174,8 +175,9 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "embeddings": EmbeddingNetwork,
     "unet": UNet,
     "tokens": TokenNetwork,
+    "trees": BoostedTrees,
 }
-"""The networks by their names. Loading a file builds networks of these classes only."""
+"""The students by their names. Loading a file builds modules of these classes only."""
 
 
 _OPTIONS = {
@@ -183,8 +185,9 @@ _OPTIONS = {
     "embeddings": ("widths", "knots", "width", "rank", "players"),
     "unet": ("grid", "width", "depth"),
     "tokens": ("n_tokens", "width", "reach"),
+    "trees": ("rounds", "levels"),
 }
-_LEAST = {"width": 1, "knots": 2, "rank": 1, "widths": 1, "grid": 1}
+_LEAST = {"width": 1, "knots": 2, "rank": 1, "widths": 1, "grid": 1, "rounds": 1, "levels": 1}
 _LISTS = ("widths", "grid", "players")
 _LARGEST = 2**31 - 1
 
@@ -209,7 +212,7 @@ def build(
 
 
 def with_players(
-    network: str | nn.Module, options: Mapping[str, Any], players: IntArray | None
+    network: object, options: Mapping[str, Any], players: IntArray | None
 ) -> dict[str, Any]:
     """Return the options of a network, with the player of each number if it needs to know."""
     needs_players = isinstance(network, str) and "players" in _OPTIONS.get(network, ())
@@ -221,10 +224,12 @@ def with_players(
 
 
 def checked_network(name: str) -> str:
-    """Return the name of a network if it is one."""
+    """Return the name of a student if it is one."""
     if name not in NETWORKS:
         names = ", ".join(map(repr, NETWORKS))
-        raise InvalidArgumentError(f"network must be one of {names}, or a module; got {name!r}.")
+        raise InvalidArgumentError(
+            f"student (network of a Surrogate) must be one of {names}, or a module; got {name!r}."
+        )
     return name
 
 
@@ -232,11 +237,9 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
     """Return a size, or a list of sizes."""
     if option not in _OPTIONS[network]:
         names = ", ".join(map(repr, _OPTIONS[network]))
-        raise InvalidArgumentError(
-            f"network_options must be of {names} for network={network!r}; got {option!r}."
-        )
+        raise InvalidArgumentError(f"{OPTIONS} must be of {names} for {network!r}; got {option!r}.")
     if option == "activation":
-        return checked_choice("network_options={'activation': …}", value, tuple(ACTIVATIONS))
+        return checked_choice(f"'activation' in {OPTIONS}", value, tuple(ACTIVATIONS))
     is_list = option in _LISTS
     if option in ("grid", "players") and value is None:
         return None
@@ -251,7 +254,7 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
     if not are_sizes or is_list != isinstance(value, (list, tuple)):
         needed = "a list of whole numbers" if is_list else "a whole number"
         raise InvalidArgumentError(
-            f"network_options={{{option!r}: …}} must be {needed} from {smallest} on; got "
+            f"{option!r} in {OPTIONS} must be {needed} from {smallest} on; got "
             f"{reprlib.repr(value)}."
         )
     return [int(size) for size in sizes] if is_list else int(value)
@@ -274,6 +277,6 @@ def _grid(n_players: int, grid: Sequence[int] | None) -> tuple[int, int]:
     if len(grid) != 2 or grid[0] * grid[1] != n_players:
         raise InvalidArgumentError(
             f"grid must be the rows and columns of {n_players} players; got {tuple(grid)}. Pass "
-            "it with network_options={'grid': (rows, columns)}."
+            f"{{'grid': (rows, columns)}} as {OPTIONS}."
         )
     return int(grid[0]), int(grid[1])

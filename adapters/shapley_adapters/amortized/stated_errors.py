@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize, special
 
-from ..array_types import AttributionArray, BoolArray, FloatArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 
 _FREEDOM = 5.0
 """Degrees of freedom of the t distribution in the fits, so that single outliers have little
@@ -28,6 +28,9 @@ _CHOICES_OF_FREEDOM = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0, 100.0
 
 _SMALLEST_DISTANCE = 0.25
 """Smaller distances, relative to the usual one, count as this distance: such a row is a copy."""
+
+_FAR = 2.0
+"""Rows at more than this many times the 95 % quantile of the held-out rows' distances are far."""
 
 _LARGEST_EXPONENT = 200.0
 """Variances grow by at most this power of e, so that errors and their squares are finite."""
@@ -156,6 +159,11 @@ class StatedErrors:
         shares *= np.sqrt(self._growth(distances))[:, None]
         errors: FloatArray = np.hypot(self.row_errors(distances, no_gaps, active), shares[:, None])
         return errors * active[:, :, None]
+
+    def far_rows(self, distances: FloatArray) -> IntArray:
+        """Return the rows that are far from the training rows, from distances, (R,)."""
+        rows: IntArray = np.flatnonzero(distances > _FAR * self.largest)
+        return rows
 
     def _distances(self, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return logarithms of squared distances, up to the largest held-out one and beyond."""

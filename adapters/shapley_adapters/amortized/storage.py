@@ -28,6 +28,7 @@ from .fitting import in_single_precision
 from .network_files import Fields, NetworkFile, read_file, write_file
 from .networks import NETWORKS, build
 from .objectives import TARGETS, method_of
+from .regressors import BoostedTrees, refuse_to_write
 from .stated_errors import LIMITS, LIMITS_OF_SIZES, StatedErrors
 from .training import EpochMetrics, TrainedNetwork, Training
 from .unlike_rows import MOST_ROWS, ReferenceRows
@@ -175,7 +176,7 @@ def _without_memory(file: NetworkFile, blueprint: Blueprint) -> nn.Module:
     if name not in NETWORKS:
         raise InvalidArgumentError(
             f"{file.path} holds weights of a {name}, which is not one of our networks. Pass a "
-            "module of that class as network=; a copy of it gets the weights."
+            "module of that class as student= (network= of a Surrogate); a copy gets the weights."
         )
     # Each layer has tensors in the file; building layers without tensors would only take time.
     widths, depth = options.get("widths"), options.get("depth")
@@ -211,7 +212,9 @@ def _check_shapes(file: NetworkFile, prefix: str, network: nn.Module, is_users: 
     )
     if differing:
         name = differing[0]
-        needed = "network=" if is_users else "the network that its header describes"
+        needed = (
+            "the module that was passed" if is_users else "the network that its header describes"
+        )
         raise InvalidArgumentError(
             f"The weights in {file.path} do not fit {needed}: {name.removeprefix(prefix)} is "
             f"{_spoken(stored_shapes.get(name))} in the file and "
@@ -283,8 +286,15 @@ class SavedExplainer:
 
 
 def save(path: Path | str, saved: SavedExplainer) -> None:
-    """Write a trained explainer to a file."""
+    """Write a trained explainer to a file.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the student is a regressor of scikit-learn.
+    """
     trained = saved.trained
+    refuse_to_write(trained.network.network)
     tensors = {f"explainer.{k}": v for k, v in trained.network.state_dict().items()}
     tensors["explainer.reference_rows"] = trained.reference.rows
     tensors["explainer.error_sizes"] = torch.as_tensor(trained.errors.sizes, dtype=torch.float64)
@@ -362,6 +372,8 @@ def _network(
     )
     if isinstance(bare, EmbeddingNetwork) and not bare.functions.are_ordered():
         file.refuse("its tensor explainer.network.functions.knots is not in order")
+    if isinstance(bare, BoostedTrees) and not bare.are_columns_known():
+        file.refuse("its tensor explainer.network.columns names columns that rows do not have")
     state = state_of(tensors, "explainer.")
     explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
     fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())

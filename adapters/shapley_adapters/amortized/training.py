@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,18 +15,19 @@ from torch import Tensor
 from ..arguments import checked_choice, checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total, random_subsets
+from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.evaluation import Evaluator, Request
-from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .checkpoints import TrainingFingerprint, digest
-from .efficiency_gaps import HeldOutGaps, SomeRows, TrainingRows
+from .efficiency_gaps import HeldOutGaps, TrainingRows
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
+from .regressors import LabelRegressor, is_regressor
 from .stated_errors import StatedErrors
 from .unlike_rows import ReferenceRows
 
@@ -33,6 +35,7 @@ from .unlike_rows import ReferenceRows
 class TrainingOptions(Protocol):
     """The options of a training in both hosts; see `Training` and `Schedule`."""
 
+    student: Any
     preset: str | None
     labels: str | None
     evaluations: int | None
@@ -98,6 +101,7 @@ class Training(Schedule):
     @classmethod
     def from_options(cls, options: TrainingOptions) -> Training:
         """Return the training of a host's options; errors use the names of these options."""
+        check_target(options.student, str(options.labels))
         return cls(
             target=checked_choice("labels", options.labels, TARGETS),
             evaluations=options.evaluations,
@@ -137,6 +141,23 @@ class Training(Schedule):
             n_coalitions: int = 2**n_players
             return n_rows * (2 + min(per_row, n_coalitions))
         return n_rows * (2 + self.epochs * per_row)
+
+
+def check_target(student: object, target: str) -> None:
+    """Refuse a target that a student without gradients cannot learn.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If trees or a regressor would have to learn from coalitions that are drawn in each epoch.
+    """
+    if target in LABELS or not (student == "trees" or is_regressor(student)):
+        return
+    raise InvalidArgumentError(
+        f"student={student!r:.100} learns labels, which are estimated once for each row, but "
+        f"labels={target!r} draws new coalitions for each step of a network. Pass labels='oddgp' "
+        "(of SimSHAP), or a network as student=."
+    )
 
 
 @dataclass(frozen=True)
@@ -214,24 +235,108 @@ def train(
     end_points = 2 * (len(held_out) + n_shifted)
     valued = held_out_values(rows, held_out, training, len(training_rows), end_points)
     n_validation = valued.evaluations + end_points
-    fingerprint = TrainingFingerprint(
-        training.options(),
-        {"network": described, "the set of rows": digest(rows.inputs, rows.n_real, rows.active)},
-        {
-            "v(∅)": rows.empty,
-            "v(N)": rows.empty + rows.grand_minus_empty,
-            "values of the held-out rows": valued.values,
-        },
-    )
-    module = _Module(rows, network, training, training_rows, valued, n_validation, fingerprint)
-    fit(module, rows.progress)
+    spent = n_validation + 2 * len(training_rows)
+    if isinstance(network.network, LabelRegressor):
+        history, spent = _learned_at_once(
+            rows, network, network.network, training, training_rows, valued, spent
+        )
+    else:
+        fingerprint = TrainingFingerprint(
+            training.options(),
+            {
+                "network": described,
+                "the set of rows": digest(rows.inputs, rows.n_real, rows.active),
+            },
+            {
+                "v(∅)": rows.empty,
+                "v(N)": rows.empty + rows.grand_minus_empty,
+                "values of the held-out rows": valued.values,
+            },
+        )
+        module = _Module(rows, network, training, training_rows, valued, spent, fingerprint)
+        fit(module, rows.progress)
+        history, spent = module.history, module.evaluations
     gaps = HeldOutGaps.from_network(network, rows, held_out)
     reference = ReferenceRows.draw(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
-    rows.progress.write(_summary(rows, module, valued, n_validation, gaps))
-    return TrainedNetwork(
-        network, module.history, module.evaluations, n_validation, gaps, errors, reference
+    spent += rows.ledger.lost
+    trained = TrainedNetwork(network, history, spent, n_validation, gaps, errors, reference)
+    rows.progress.write(_summary(rows, trained, valued))
+    return trained
+
+
+def _learned_at_once(
+    rows: TrainingRows,
+    network: ExplainerNetwork,
+    student: LabelRegressor,
+    training: Training,
+    training_rows: IntArray,
+    valued: HeldOutValues,
+    spent: int,
+) -> tuple[list[EpochMetrics], int]:
+    """Fit a student to labels; return its history, and all evaluations.
+
+    Of a student that learns in stages, those after the stage of least error on held-out rows are
+    dropped.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the target is not one of labels.
+    """
+    labels, cost = _labels(rows, training_rows, training)
+    scale = network.scale
+    scaled = (labels / scale).flatten(1).double().numpy()
+    inputs = network.standardised(rows.batch(training_rows)).flatten(1).double().numpy()
+    student.learn(inputs, scaled, training.seed)
+    losses = (_stage_errors(rows, network, student, training_rows, labels, False)[1]).mean(axis=1)
+    targets = torch.as_tensor(valued.values)
+    absolute, squares = _stage_errors(
+        rows, network, student, valued.rows, targets, training.efficient
     )
+    history = [
+        EpochMetrics(
+            number + 1,
+            spent + cost,
+            float(losses[number]),
+            float(absolute[number].mean()),
+            float(np.sqrt(squares[number].mean())),
+            _standard_error(absolute[number]),
+        )
+        for number in range(len(losses))
+    ]
+    student.keep(1 + int(np.argmin(absolute.mean(axis=1))))
+    return history, spent + cost
+
+
+def _stage_errors(
+    rows: TrainingRows,
+    network: ExplainerNetwork,
+    student: LabelRegressor,
+    indices: IntArray,
+    targets: Tensor,
+    is_efficient: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the absolute and the squared errors of rows, (stages, R), summed over players.
+
+    They are means over outputs, after each stage of the fit.
+    """
+    parts: list[FloatArray] = []
+    for start in range(0, len(indices), student.rows_at_once):
+        part = indices[start : start + student.rows_at_once]
+        active = torch.as_tensor(rows.active[part]).float()
+        with torch.no_grad():
+            predicted = student.stages(network.standardised(rows.batch(part))) * network.scale
+        predicted = predicted.double() * active[:, :, None]
+        if is_efficient:
+            rise = torch.as_tensor(rows.grand_minus_empty[part])
+            predicted = torch.stack([efficient(stage, rise, active) for stage in predicted])
+        errors = predicted - targets[start : start + len(part)]
+        parts.append(
+            torch.stack([errors.abs().sum(dim=2), (errors**2).sum(dim=2)]).mean(dim=3).numpy()
+        )
+    absolute, squares = np.concatenate(parts, axis=2)
+    return absolute, squares
 
 
 class _Module(FittedModule):
@@ -247,18 +352,19 @@ class _Module(FittedModule):
         training: Training,
         training_rows: IntArray,
         valued: HeldOutValues,
-        n_validation: int,
+        spent: int,
         fingerprint: TrainingFingerprint,
     ) -> None:
         super().__init__(network, training, training_rows, valued.rows, fingerprint)
         self.rows, self._held_out_values = rows, torch.as_tensor(valued.values)
         self.history: list[EpochMetrics] = []
-        self.evaluations = n_validation + 2 * len(training_rows)
+        self.evaluations = spent
         self.labels: Tensor | None = None
         self._evaluate = Evaluator(rows.game)
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
         self._losses: list[float] = []
         self._errors: list[Tensor] = []
+        self._epoch = ExitStack()
 
     @property
     def weight_decay(self) -> float:
@@ -270,11 +376,25 @@ class _Module(FittedModule):
 
     # --- steps ---
 
-    def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Compute the labels, if the target has labels and the checkpoint does not hold them."""
-        if self.schedule.target in LABELS and checkpoint is None:
+    def prepare(self) -> None:
+        """Compute the labels, if the target has labels, or read those that have been paid for."""
+        if self.schedule.target in LABELS:
             self.labels, cost = _labels(self.rows, self.training_rows, self.schedule)
             self.evaluations += cost
+
+    def on_train_epoch_start(self) -> None:
+        """Count the evaluations of the epoch as lost until the next one begins."""
+        self._finish_epoch()
+        if self.labels is None:
+            per_row = self.schedule.evaluations_per_row(self.rows.game.n_players)
+            self._epoch.enter_context(self.rows.ledger.begun(per_row * len(self.training_rows)))
+
+    def on_fit_end(self) -> None:
+        """Count the evaluations of the last epoch as finished."""
+        self._finish_epoch()
+
+    def _finish_epoch(self) -> None:
+        self._epoch.close()
 
     def training_step(self, row_numbers: Tensor, _: int) -> Tensor:
         rows = row_numbers.cpu().numpy()
@@ -353,13 +473,11 @@ class _Module(FittedModule):
         super().on_save_checkpoint(checkpoint)
         checkpoint["history"] = [vars(record) for record in self.history]
         checkpoint["evaluations"] = self.evaluations
-        checkpoint["labels"] = self.labels
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         super().on_load_checkpoint(checkpoint)
         self.history = [EpochMetrics(**record) for record in checkpoint["history"]]
         self.evaluations = checkpoint["evaluations"]
-        self.labels = checkpoint["labels"]
 
 
 def _standard_error(numbers: FloatArray) -> float:
@@ -371,14 +489,12 @@ def _standard_error(numbers: FloatArray) -> float:
 
 def _summary(
     rows: TrainingRows,
-    module: _Module,
+    trained: TrainedNetwork,
     valued: HeldOutValues,
-    n_validation: int,
-    gaps: HeldOutGaps,
 ) -> str:
     """Return a line about the cost and the errors of a training."""
     size = float(np.abs(valued.values).sum(axis=1).mean())
-    best = min(module.history, key=lambda record: record.absolute_error)
+    best = min(trained.history, key=lambda record: record.absolute_error)
     relative = "unknown"
     if size:
         relative = f"{best.absolute_error / size:.3g} ± {best.standard_error / size:.2g}"
@@ -386,12 +502,12 @@ def _summary(
     if valued.absolute_error:
         estimated = f" whose values are estimates with an error of {valued.absolute_error:.2g}"
     sums = np.sqrt((rows.grand_minus_empty**2).mean(axis=0))
-    gap = float((np.array(gaps.sizes) / np.where(sums > 0, sums, 1.0)).mean())
+    gap = float((np.array(trained.gaps.sizes) / np.where(sums > 0, sums, 1.0)).mean())
     return (
-        f"{module.evaluations - n_validation:,} evaluations for training, {n_validation:,} for "
-        f"validation, {rows.progress.seconds:.0f} s; error of the attributions {relative} of their "
-        f"size on {len(valued.rows)} held-out rows{estimated}; efficiency gap {gap:.3g} of "
-        "v(N) − v(∅)"
+        f"{trained.evaluations - trained.validation_evaluations:,} evaluations for training, "
+        f"{trained.validation_evaluations:,} for validation, {rows.progress.seconds:.0f} s; "
+        f"error of the attributions {relative} of their size on {len(valued.rows)} held-out rows"
+        f"{estimated}; efficiency gap {gap:.3g} of v(N) − v(∅)"
     )
 
 
@@ -409,9 +525,8 @@ def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> 
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )
-    estimated = estimate(SomeRows(rows.game, training_rows), estimator, settings)
-    labels = torch.as_tensor(estimated.values, dtype=torch.float32)
-    return labels, int(estimated.evaluations.sum())
+    paid = rows.ledger.estimated("labels", rows, training_rows, estimator, settings)
+    return torch.as_tensor(paid.values, dtype=torch.float32), paid.evaluations
 
 
 def _draw_coalitions(

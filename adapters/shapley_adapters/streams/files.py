@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import checked_path
+from ..atomic_files import flush_to_disk, replaced
 from ..errors import InvalidArgumentError
-from .journal import ChunkRecord, ResultArray, damaged, flush_folder, flush_to_disk
+from .journal import ChunkRecord, ResultArray, damaged
 from .sources import FORMATS, pyarrow_module
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -200,19 +201,15 @@ class PartFiles:
     def append(self, first: int, results: Arrays) -> str:
         """Write the results of the next rows as a part."""
         path = self.path(first)
-        hidden = path.with_name("_" + path.name)
         table = _table(self.arrays, results)
-        with open(hidden, "wb") as file:
-            if self._is_parquet:
-                pyarrow_module("pyarrow.parquet").write_table(table, file)
-            else:
-                with pyarrow_module("pyarrow.ipc").new_file(file, table.schema) as writer:
-                    writer.write_table(table)
-            flush_to_disk(file)
-        digest = _digest_of_file(hidden)
-        os.replace(hidden, path)
-        flush_folder(self.out)
-        return digest
+        with replaced(path) as hidden:
+            with open(hidden, "wb") as file:
+                if self._is_parquet:
+                    pyarrow_module("pyarrow.parquet").write_table(table, file)
+                else:
+                    with pyarrow_module("pyarrow.ipc").new_file(file, table.schema) as writer:
+                        writer.write_table(table)
+            return _digest_of_file(hidden)
 
     def keep(self, n_rows: int) -> None:
         """Remove the parts after the first rows, and incomplete parts of a call that stopped."""

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from ..atomic_files import flush_to_disk, replaced
 from ..errors import CheckpointError, InvalidArgumentTypeError
 from ..torch_support.tensor_arrays import array_of, is_tensor
 
@@ -256,12 +257,8 @@ class Journal:
     def create(cls, path: Path, header: JournalHeader) -> Journal:
         """Write a journal without chunks; it appears whole or not at all."""
         line = _line({"format": FORMAT, **asdict(header)})
-        part = path.with_name(path.name + ".part")
-        with open(part, "wb") as file:
-            file.write(line)
-            flush_to_disk(file)
-        os.replace(part, path)
-        flush_folder(path.parent)
+        with replaced(path) as part:
+            part.write_bytes(line)
         return cls(path, header, _n_bytes=len(line))
 
     @classmethod
@@ -341,23 +338,6 @@ def damaged(path: Path, reason: str) -> CheckpointError:
         f"{path} is damaged: {reason}. Copy the original files again, or delete them and explain "
         "the rows again."
     )
-
-
-def flush_to_disk(file: Any) -> None:
-    """Wait until the written data of a file are on disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def flush_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk, where the system can do that."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -241,14 +241,14 @@ def surrogate_for(
         raise InvalidArgumentTypeError(
             f"surrogate must be True, False or a {kind.__name__}; got {type(surrogate).__name__}."
         )
-    if owner.network == "tokens":
+    if owner.student == "tokens":
         raise InvalidArgumentError(
-            "surrogate=True with network='tokens' does not define the number of tokens. Pass "
+            "surrogate=True with student='tokens' does not define the number of tokens. Pass "
             "surrogate=Surrogate(model, network='tokens', network_options={'n_tokens': …})."
         )
     return kind(
         model,
-        network=owner.network if isinstance(owner.network, str) else "mlp",
+        network=owner.student if owner.student in ("unet", "embeddings") else "mlp",
         epochs=owner.epochs,
         rows_per_step=owner.rows_per_step,
         learning_rate=owner.learning_rate,

@@ -240,9 +240,9 @@ class TrainedSurrogate:
 
 def _check_has_other_outputs(network: str) -> None:
     """Refuse a network that returns nothing but attributions of features."""
-    if checked_network(network) == "embeddings":
+    if checked_network(network) in ("embeddings", "trees"):
         raise InvalidArgumentError(
-            "network='embeddings' returns attributions, not the outputs of a model, so that a "
+            f"network={network!r} returns attributions, not the outputs of a model, so that a "
             "surrogate cannot use it. Use network='mlp' for the surrogate: "
             "surrogate=Surrogate(model, network='mlp')."
         )

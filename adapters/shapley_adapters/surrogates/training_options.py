@@ -17,11 +17,15 @@ from ..errors import InvalidArgumentError
 if TYPE_CHECKING:
     from torch import nn
 
+    from ..amortized.regressors import ScikitRegressor
     from ..pipeline.settings import Settings
 
 
 Network: TypeAlias = "str | nn.Module"
 """The name of a network, or a module of the user."""
+
+Student: TypeAlias = "str | nn.Module | ScikitRegressor"
+"""What learns attributions: the name of a network, `"trees"`, or a module or regressor."""
 
 
 Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -38,8 +42,8 @@ SIMSHAP_PRESETS: Presets = {
     "paper": {
         **_AS_PRINTED,
         "labels": "simsemivalue",
-        "network": "mlp",
-        "network_options": {"widths": (128, 128, 128), "activation": "relu"},
+        "student": "mlp",
+        "student_options": {"widths": (128, 128, 128), "activation": "relu"},
         "evaluations": 64,
         "paired": True,
         "epochs": 1000,
@@ -51,8 +55,8 @@ SIMSHAP_PRESETS: Presets = {
     "paper_images": {
         **_AS_PRINTED,
         "labels": "simsemivalue",
-        "network": "unet",
-        "network_options": {},
+        "student": "unet",
+        "student_options": {},
         "evaluations": 8,
         "paired": True,
         "epochs": 500,
@@ -68,8 +72,8 @@ FASTSHAP_PRESETS: Presets = {
     "paper": {
         **_AS_PRINTED,
         "labels": "fastshap",
-        "network": "mlp",
-        "network_options": {"widths": (128, 128), "activation": "relu"},
+        "student": "mlp",
+        "student_options": {"widths": (128, 128), "activation": "relu"},
         "evaluations": 32,
         "paired": True,
         "epochs": 200,
@@ -80,8 +84,8 @@ FASTSHAP_PRESETS: Presets = {
     },
 }
 
-_OF_NETWORKS = "network_options"
-"""The argument whose values belong to the preset's network only."""
+_OF_STUDENTS = "student_options"
+"""The argument whose values belong to the preset's student only."""
 
 
 def check_amortized(explainer: Any, targets: tuple[str, ...]) -> tuple[str, ...]:
@@ -128,7 +132,7 @@ def with_preset(presets: Presets, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a caller, and those of the preset that the caller left out.
 
     Mappings are merged entry by entry: those that the caller passes have priority. The options of
-    the preset's network are left out if the caller passes another network.
+    the preset's student are left out if the caller passes another one.
 
     Raises
     ------
@@ -139,9 +143,9 @@ def with_preset(presets: Presets, options: Mapping[str, Any]) -> dict[str, Any]:
     if name is None:
         return dict(options)
     preset = dict(presets[checked_choice("preset", name, tuple(presets))])
-    network = options.get("network", preset["network"])
-    if not isinstance(network, str) or network != preset["network"]:
-        del preset[_OF_NETWORKS]
+    student = options.get("student", preset["student"])
+    if not isinstance(student, str) or student != preset["student"]:
+        del preset[_OF_STUDENTS]
     for key, value in preset.items():
         passed = options.get(key)
         if isinstance(value, Mapping) and isinstance(passed, Mapping):

@@ -1,0 +1,110 @@
+"""What trainings have paid for: nothing twice, nothing left out, labels for a second student."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+from shapley_adapters.amortized import ledger  # noqa: E402
+from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+
+N_ROWS, N_PLAYERS, BUDGET = 300, 8, 24
+X = np.random.default_rng(0).normal(size=(N_ROWS, N_PLAYERS)).astype(np.float32)
+INTO = np.random.default_rng(1).normal(size=(N_PLAYERS, 3))
+
+
+class KilledError(Exception):
+    pass
+
+
+class MortalGame:
+    """Counts its evaluations, and fails after some of them."""
+
+    n_rows, n_players, evaluations_per_batch = N_ROWS, N_PLAYERS, 64
+
+    def __init__(self, lifetime=10**9, bend=0.0):
+        self.n_evaluated, self.lifetime, self.bend = 0, lifetime, bend
+
+    def active_players(self):
+        return np.ones(X.shape, dtype=bool)
+
+    def __call__(self, rows, coalitions):
+        self.n_evaluated += len(rows)
+        if self.n_evaluated > self.lifetime:
+            raise KilledError
+        values = np.tanh((X[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
+        return values + self.bend * (coalitions[:, :1] * 1.0 - coalitions[:, 1:2])  # 0 at the ends
+
+
+def fitted(game, folder, student="mlp", **options):
+    options = {"epochs": 2, "seed": 0, "evaluations": BUDGET, "folder": folder} | options
+    return AmortizedShapley.fit(game, X, Training(**options), student)
+
+
+def weights(amortized):
+    return [value.numpy() for value in amortized.trained.network.state_dict().values()]
+
+
+@pytest.mark.parametrize("lifetimes", [(3000,), (900, 2500, 4000), (300, 300)])
+@pytest.mark.parametrize("target", ["oddgp", "controlled"])
+def test_killed_trainings_report_all_and_pay_little_twice(target, lifetimes, tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "_MOST_ROWS", 64)
+    whole = MortalGame()
+    wanted = fitted(whole, None, target=target)
+    games = [MortalGame(lifetime) for lifetime in lifetimes]
+    for game in games:
+        with pytest.raises(KilledError):
+            fitted(game, tmp_path, target=target)
+    last = MortalGame()
+    found = fitted(last, tmp_path, target=target)
+    for one, other in zip(weights(wanted), weights(found), strict=True):
+        np.testing.assert_array_equal(one, other)
+    spent = sum(game.n_evaluated for game in games) + last.n_evaluated
+    assert found.evaluations >= spent
+    if target == "oddgp":
+        ends_checks_and_part = 2 * N_ROWS + 64 * BUDGET + 200
+        assert spent <= whole.n_evaluated + len(games) * ends_checks_and_part
+        assert found.evaluations <= whole.n_evaluated + len(games) * (ends_checks_and_part + 200)
+
+
+def test_a_second_student_gets_the_labels_for_nothing(tmp_path):
+    first = MortalGame()
+    fitted(first, tmp_path)
+    second = MortalGame()
+    trees = fitted(second, tmp_path, "trees")
+    assert second.n_evaluated < 2 * N_ROWS + 200  # ends, and one row of each kind once more
+    alone = fitted(MortalGame(), None, "trees")
+    for one, other in zip(weights(alone), weights(trees), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_estimates_of_another_model_are_refused(tmp_path):
+    fitted(MortalGame(), tmp_path, "trees")
+    with pytest.raises(InvalidArgumentError, match="another model.*another folder"):
+        fitted(MortalGame(bend=1.0), tmp_path, "trees")
+
+
+def test_damaged_files_are_refused_by_name(tmp_path):
+    fitted(MortalGame(), tmp_path, "trees")
+    path = next(tmp_path.glob("labels-*.safetensors"))
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InvalidArgumentError, match=f"folder=.*{path.name}.*damaged.*delete it"):
+        fitted(MortalGame(), tmp_path, "trees")
+
+
+def test_files_that_are_gone_are_paid_for_again(tmp_path):
+    wanted = fitted(MortalGame(), tmp_path, "trees")
+    for path in tmp_path.glob("labels-*.safetensors"):
+        path.unlink()
+    again = MortalGame()
+    found = fitted(again, tmp_path, "trees")
+    assert again.n_evaluated > N_ROWS * BUDGET / 2
+    assert found.evaluations > wanted.evaluations

@@ -1,0 +1,205 @@
+"""Students that learn in one fit: trees against the libraries that grew them, files, refusals."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+safetensors = pytest.importorskip("safetensors.torch")
+
+from sklearn.ensemble import (  # noqa: E402
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+)
+
+import shap_ext  # noqa: E402
+from shapley_adapters.amortized import network_files, regressors  # noqa: E402
+from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.regressors import BoostedTrees  # noqa: E402
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*unlike the rows")  # steps have rare large gaps
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 5)).astype(np.float32)
+X[:, 2] = np.round(X[:, 2]) + 0.0  # numbers that are equal, and at thresholds
+X[::7, 1] = 0.0
+REFERENCE = np.zeros((1, 5), dtype=np.float32)
+NAMES = {"lightgbm": "_grown_by_lightgbm", "scikit-learn": "_grown_by_scikit_learn"}
+
+
+def steps(x):
+    return (x[:, 0] > 0.3) * 2.0 + (x[:, 1] > 0) * (x[:, 2] > 0) - 1.0
+
+
+def shapley_values(rows):
+    """Return the values of `steps`, by hand: one feature alone, and two that share."""
+    at_reference = -1.0 + 0.0
+    first = (rows[:, 0] > 0.3) * 2.0
+    both = ((rows[:, 1] > 0) * (rows[:, 2] > 0)) / 2
+    assert steps(REFERENCE) == at_reference
+    return np.stack([first, both, both, 0 * first, 0 * first], axis=1)
+
+
+def explainer(**options: Any) -> Any:
+    options = {"student": "trees", "seed": 0, **options}
+    return shap_ext.SimShapExplainer(steps, REFERENCE, training_data=X[:320], **options)
+
+
+def predicted_by(library, label):
+    if library == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        options: dict[str, Any] = {
+            "num_leaves": 31,
+            "max_depth": 6,
+            "min_data_in_leaf": 10,
+            "verbosity": -1,
+        }
+        options |= {"learning_rate": 0.1, "num_threads": 1, "deterministic": True, "seed": 0}
+        options["force_col_wise"] = True
+        return lightgbm.train(options, lightgbm.Dataset(X, label), 40).predict(X)
+    fitted = HistGradientBoostingRegressor(
+        max_iter=40, max_depth=6, min_samples_leaf=10, early_stopping=False, random_state=0
+    )
+    return fitted.fit(X, label).predict(X)
+
+
+@pytest.mark.parametrize("library", list(NAMES))
+def test_trees_are_those_of_the_library_that_grew_them(library, monkeypatch):
+    wanted_labels = np.stack([X[:, 0] * X[:, 1], np.sin(X[:, 2]), np.zeros(len(X))], axis=1)
+    wanted = np.stack([predicted_by(library, label) for label in wanted_labels.T], axis=1)
+    monkeypatch.setattr(regressors, "_grower", lambda: getattr(regressors, NAMES[library]))
+    trees = BoostedTrees([5], 3, 1, rounds=40)
+    trees.learn(X.astype(np.float64), wanted_labels, 0)
+    np.testing.assert_allclose(trees(torch.as_tensor(X))[:, :, 0].numpy(), wanted, atol=1e-6)
+    stages = trees.stages(torch.as_tensor(X))
+    trees.keep(7)
+    np.testing.assert_allclose(trees(torch.as_tensor(X)), stages[6], atol=1e-6)
+
+
+@pytest.mark.parametrize("library", list(NAMES))
+def test_trees_learn_steps(library, monkeypatch):
+    if library == "lightgbm":
+        pytest.importorskip("lightgbm")
+    monkeypatch.setattr(regressors, "_grower", lambda: getattr(regressors, NAMES[library]))
+    made = explainer()
+    found = made(X[320:], error_bounds=True)
+    exact = shapley_values(X[320:])
+    assert np.abs(found.values - exact).sum() < 0.1 * np.abs(exact).sum()
+    assert (found.values[X[320:] == 0] == 0).all()
+    assert made.trained.saved.description.options["rounds"] < 100  # the best, not the last
+    best = min(record.absolute_error for record in made.trained.trained.history)
+    assert best < 0.1 * np.abs(exact).sum(axis=1).mean()
+
+
+class CountedGame:
+    """Rows of `steps`, each evaluation counted."""
+
+    n_rows, n_players, evaluations_per_batch = len(X), 5, 4096
+
+    def __init__(self):
+        self.n_evaluated = 0
+
+    def active_players(self):
+        return X != 0
+
+    def __call__(self, rows, coalitions):
+        self.n_evaluated += len(rows)
+        return steps(X[rows] * coalitions)[:, None]
+
+
+def test_evaluations_are_counted_and_seeds_repeat():
+    games = CountedGame(), CountedGame()
+    made = [AmortizedShapley.fit(game, X, Training(seed=3), "trees") for game in games]
+    assert games[0].n_evaluated == made[0].evaluations == made[1].evaluations
+    assert made[0].trained.history == made[1].trained.history
+    first, second = (one.trained.network.state_dict() for one in made)
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def test_refinement_and_streams_take_trees():
+    made = explainer().fit(silent=True)
+    exact = shapley_values(X[320:])
+    refined = made(X[320:], max_evals=30, silent=True)
+    np.testing.assert_allclose(refined.values, exact, atol=1e-6)  # of all 32 coalitions
+    whole = made.stream(X, silent=True)
+    np.testing.assert_array_equal(made.stream(X[:7], silent=True), whole[:7])
+
+
+def test_files_hold_arrays_and_give_the_same_numbers(tmp_path):
+    made = explainer().fit(silent=True)
+    made.save_trained(tmp_path / "a")
+    again = explainer(trained=tmp_path / "a")
+    np.testing.assert_array_equal(
+        made(X[320:], silent=True).values, again(X[320:], silent=True).values
+    )
+    names = set(safetensors.load_file(tmp_path / "a"))
+    assert {f"explainer.network.{name}" for name in ("columns", "thresholds", "leaves")} <= names
+    made.export(tmp_path / "a.pt")
+    graph = torch.jit.load(tmp_path / "a.pt")
+    rows = torch.as_tensor(X[:9])
+    found, _ = graph(rows, torch.ones(9, 5, dtype=torch.bool), torch.full((9, 1), float("nan")))
+    np.testing.assert_allclose(found[:, :, 0], made.stream(X[:9], silent=True), atol=1e-6)
+
+
+def rewritten(path, change):
+    """Write the file once more with other contents, and a checksum that is right."""
+    tensors = safetensors.load_file(path)
+    with safetensors.safe_open(path, "pt") as file:
+        about = json.loads(file.metadata()["shapley_ext"])
+    change(tensors, about)
+    kind = about.pop("kind")
+    del about["format"]
+    network_files.write_file(path, kind, tensors, about)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("column", lambda t, a: t["explainer.network.columns"].fill_(5), "columns that rows do"),
+        ("sign", lambda t, a: t["explainer.network.columns"].fill_(-1), "columns that rows do"),
+        ("nan", lambda t, a: t["explainer.network.leaves"].fill_(float("nan")), "NaN"),
+        ("levels", lambda t, a: a["description"]["options"].update(levels=2**31 - 1), "12"),
+        ("rounds", lambda t, a: a["description"]["options"].update(rounds=2**31 - 1), "fit"),
+    ],
+)
+def test_changed_files_are_refused(name, change, words, tmp_path):
+    explainer(student_options={"rounds": 3}).fit(silent=True).save_trained(tmp_path / "a")
+    rewritten(tmp_path / "a", change)
+    with pytest.raises(InvalidArgumentError, match=words):
+        AmortizedShapley.load(tmp_path / "a")
+
+
+def test_regressors_of_scikit_learn(tmp_path):
+    forest = ExtraTreesRegressor(20)
+    made = explainer(student=forest)
+    found = made(X[320:], silent=True).values
+    exact = shapley_values(X[320:])
+    assert np.abs(found - exact).sum() < 0.3 * np.abs(exact).sum()
+    assert not hasattr(forest, "estimators_")  # a copy is fitted, with a seed of its own
+    np.testing.assert_array_equal(found, explainer(student=forest)(X[320:], silent=True).values)
+    for write in (made.save_trained, made.export):
+        with pytest.raises(InvalidArgumentError, match="ExtraTreesRegressor.*student='trees'"):
+            write(tmp_path / "a.pt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_regressors_of_one_output_are_refused_by_name():
+    with pytest.raises(InvalidArgumentError, match="MultiOutputRegressor.GradientBoosting"):
+        explainer(student=GradientBoostingRegressor()).fit(silent=True)
+
+
+def test_targets_without_labels_are_refused_before_any_evaluation():
+    def model(x):
+        raise AssertionError
+
+    options: dict[str, Any] = {"training_data": X, "student": "trees", "seed": 0}
+    with pytest.raises(InvalidArgumentError, match="labels='controlled'.*labels='oddgp'"):
+        shap_ext.SimShapExplainer(model, REFERENCE, labels="controlled", **options)
+    with pytest.raises(InvalidArgumentError, match="labels='fastshap'.*SimSHAP"):
+        shap_ext.FastShapExplainer(model, REFERENCE, **options)
