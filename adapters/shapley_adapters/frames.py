@@ -11,7 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from .errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages
+from .errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    required_packages,
+    warn_user,
+)
 
 _READABLE = "numbers, booleans, texts, categories, durations and times without a time zone"
 
@@ -49,10 +54,13 @@ def narwhals_frame(data: Any, name: str) -> Any:
     if isinstance(data, type):
         return None
     frame = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        warn_user(f"{name} is a lazy frame, which is collected. Pass {name}.collect().")
+        frame = frame.collect()
     if isinstance(frame, nw.LazyFrame):
         raise InvalidArgumentTypeError(
-            f"{name} is a lazy frame ({_type_name(data)}), whose rows are not yet known: collect() "
-            "it (compute() in Dask, toPandas() in Spark), and pass the result."
+            f"{name} is a lazy frame ({_type_name(data)}), whose rows are not yet known: compute() "
+            "it in Dask, toPandas() in Spark, or collect() it, and pass the result."
         )
     if isinstance(frame, nw.DataFrame):
         return frame
@@ -73,12 +81,32 @@ def narwhals_frame(data: Any, name: str) -> Any:
 
 
 def frame_like(frame: pd.DataFrame, example: nw.DataFrame[Any]) -> Any:
-    """Return a pandas frame as a frame of the package of a frame of narwhals."""
+    """Return a pandas frame as a frame of the package of a frame of narwhals.
+
+    Columns have the types of the example's columns of the same names; others those of the pandas
+    frame. Missing cells are null.
+    """
+    schema, backend = example.schema, example.implementation
     columns = {
-        str(name): column.to_numpy() if is_numeric_dtype(column) else _with_none(column)
+        str(name): _native_column(str(name), column, schema.get(str(name)), backend)
         for name, column in frame.items()
     }
-    return nw.from_dict(columns, backend=example.implementation).to_native()
+    return nw.from_dict(columns).to_native()
+
+
+def _native_column(name: str, column: pd.Series, dtype: Any, backend: Any) -> Any:
+    """Return a column of pandas as a series of narwhals, of a type if one is given."""
+    if is_numeric_dtype(column):
+        values = column.to_numpy()
+        numbers = nw.new_series(name, values, backend=backend)
+        if np.isnan(values).any():  # else the filling would take most of the time
+            numbers = numbers.fill_nan(None)
+        return numbers if dtype is None or numbers.dtype == dtype else numbers.cast(dtype)
+    if isinstance(dtype, nw.Enum):  # rows may have categories that the example lacks
+        dtype = nw.Enum(list(map(str, column.cat.categories)))
+    kind = nw.String() if isinstance(column.dtype, pd.CategoricalDtype) else None
+    cells = nw.new_series(name, _with_none(column), kind, backend=backend)
+    return cells if dtype is None else cells.cast(dtype)
 
 
 def _pandas_column(column: Any, name: str) -> Any:

@@ -669,6 +669,7 @@ class CoalitionExplainer(ModelExplainer):
             model=self.model if model is None else model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
+            masker_table=self._masker_table,
             average=LinkedAverage(checked_link(self.link)),
             linearize_link=self.linearize_link,
             feature_names=self.feature_names,

@@ -18,6 +18,7 @@ from shapley_adapters.errors import InvalidArgumentTypeError
 from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
+from ..inputs.native_frames import empty_table
 from ..shap_internals import Deserializer, Serializer, loader_of, prepared_attributes, saver_of
 from .legacy_calls import shap_values
 
@@ -120,6 +121,7 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        self._masker_table = empty_table(getattr(self.masker, "data_frame", self.masker))
         masker, self._background_dtypes = bounded_background(self.masker)
         prepared = prepared_attributes(
             self.model,

@@ -18,6 +18,7 @@ from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero
 from ..inputs.datasets import Dataset, checked_dataset, packed
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
+from ..inputs.native_frames import empty_table, in_native_frames
 from ..inputs.pipelines import check_pipeline
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
@@ -64,6 +65,7 @@ class ExplainedRowsMaker:
     model: Any
     masker: Any
     background_dtypes: Any
+    masker_table: Any
     average: LinkedAverage
     linearize_link: bool
     feature_names: Any
@@ -89,8 +91,14 @@ class ExplainedRowsMaker:
         if self.masker is None:
             background = zero_background(datasets)
         if background is None:
-            return self._from_masker(datasets)
-        return self._from_background(background, datasets)
+            rows = self._from_masker(datasets)
+        else:
+            rows = self._from_background(background, datasets)
+        tables = [] if self.masker is None else [self.masker_table]
+        predict = in_native_frames(rows.game.predict, [*tables, empty_table(args[0])])
+        if predict is rows.game.predict:
+            return rows
+        return replace(rows, game=replace(rows.game, predict=predict))
 
     def _from_background(
         self, background: Background, datasets: Sequence[Dataset]

@@ -26,6 +26,7 @@ from ..argument_types import Rows
 from ..inputs.backgrounds import Background
 from ..inputs.datasets import checked_dataset, one_array
 from ..inputs.masked_rows import Mask, MaskedInputs, MaskedRow
+from ..inputs.native_frames import empty_table
 
 
 class ConditionalMasker:
@@ -58,6 +59,7 @@ class ConditionalMasker:
 
         Frames keep the types of their columns where whole rows are drawn; else they hold numbers.
         """
+        self.data_frame = empty_table(data)
         dataset = checked_dataset(data, name="data")
         if dataset.is_sparse:
             raise InvalidArgumentError("data is sparse; pass data.toarray().")

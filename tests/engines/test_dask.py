@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shapley_adapters.errors import InvalidArgumentTypeError
 from tests.engines import tables
 
 dask_frames = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed")
@@ -26,6 +27,12 @@ def test_partitions_are_explained_as_in_one_call(client, tmp_path):
     found = frame.map_partitions(explain, meta=explain.meta).compute()
     tables.assert_loaded_once_per_process(tmp_path)
     tables.assert_as_in_one_call(found, tmp_path)
+
+
+def test_frames_are_not_computed_by_a_call(tmp_path):
+    frame = dask_frames.from_pandas(tables.table(), npartitions=6)
+    with pytest.raises(InvalidArgumentTypeError, match="^X is a lazy frame.*compute"):
+        tables.explainer(tmp_path)(frame)
 
 
 def test_threads_of_one_process_share_the_model(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -46,8 +46,9 @@ NUMBERS = {
 
 
 def model(frame):
-    assert isinstance(frame, pd.DataFrame)
-    return frame["age"] * frame["income"] + 2.0 * frame["is_new"] * frame["income"]
+    """Take a frame of any package."""
+    age, income, is_new = (np.asarray(frame[name]) for name in NUMBERS)
+    return age * income + 2.0 * is_new * income
 
 
 def explained(rows, background, **options):
@@ -66,6 +67,24 @@ def test_equals_the_call_with_pandas(kind):
     np.testing.assert_array_equal(answer.base_values, expected.base_values)
     np.testing.assert_array_equal(answer.data, expected.data)
     assert list(answer.feature_names) == ["age", "income", "is_new"]
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_models_get_frames_of_the_package_of_the_background(kind):
+    kinds = []
+
+    def remember(frame):
+        kinds.append(type(frame))
+        return model(frame)
+
+    table = KINDS[kind](NUMBERS)
+    explainer = shap.Explainer(remember, table, algorithm="best", seed=0)
+    explainer(table)
+    explainer(pd.DataFrame(NUMBERS))
+    assert set(kinds) == {type(table)}
+    kinds.clear()
+    shap.Explainer(remember, pd.DataFrame(NUMBERS), algorithm="best", seed=0)(table)
+    assert set(kinds) == {pd.DataFrame}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,23 +112,34 @@ def test_columns_keep_their_types():
 
     def remember(frame):
         seen.append(frame)
-        return frame["small"].astype(float)
+        return np.asarray(frame["small"], dtype=float)
 
     shap.Explainer(remember, table, algorithm="best", seed=0)(table)
-    dtypes = seen[0].dtypes
-    assert dtypes["small"] == np.int8 and dtypes["single"] == np.float32
-    assert dtypes["count"] == np.float64 and dtypes["flag"] == np.float64
-    assert dtypes["word"] == pd.Series(["a"]).dtype
-    assert dtypes["colour"] == pd.CategoricalDtype(["red"])
-    assert dtypes["size"] == pd.CategoricalDtype(["S", "M", "L"])
-    assert dtypes["when"] == np.dtype("datetime64[us]")
+    assert seen[0].schema == table.schema
+    assert any(frame["count"].null_count() and frame["flag"].null_count() for frame in seen)
+    # Integers and booleans of one, floats of the other: the type of both.
+    other = table.with_columns(polars.Series("small", [0.5, 1.5]), flag=polars.Series([1, 0]))
+    shap.Explainer(remember, table, algorithm="best", seed=0)(other)
+    assert seen[-1].schema == table.schema | {
+        "small": polars.Float64,
+        "count": polars.Int64,
+        "flag": polars.Float64,
+    }
+
+    shap.Explainer(remember, table.to_pandas(), algorithm="best", seed=0)(table)
+    assert isinstance(seen[-1], pd.DataFrame)
 
 
-def test_missing_categories_of_arrow_stay_missing():
+@pytest.mark.parametrize("kind", ["pyarrow", "pandas"])
+def test_missing_categories_of_arrow_stay_missing(kind):
     table = pyarrow.table({"colour": pyarrow.array(["red", None, "blue"]).dictionary_encode()})
-    answer = shap.Explainer(
-        lambda frame: frame["colour"].isna().astype(float), table[:1], algorithm="best", seed=0
-    )(table)
+    rows = table if kind == "pyarrow" else table.to_pandas()
+
+    def is_missing(frame):
+        column = frame["colour"]
+        return np.asarray(column.is_null() if kind == "pyarrow" else column.isna(), dtype=float)
+
+    answer = shap.Explainer(is_missing, rows[:1], algorithm="best", seed=0)(table)
     assert answer.values.ravel().tolist() == [0.0, 1.0, 0.0]
 
 
@@ -123,22 +153,25 @@ def test_dates_are_refused_by_name(place):
 
 
 @pytest.mark.parametrize("place", ["X", "masker"])
-def test_lazy_frames_are_refused(place):
+def test_lazy_frames_of_polars_are_collected(place):
     table = polars.DataFrame(NUMBERS)
     rows, background = (table.lazy(), table) if place == "X" else (table, table.lazy())
-    with pytest.raises(InvalidArgumentTypeError, match=f"^{place} is a lazy frame.*collect"):
-        explained(rows, background)
+    with pytest.warns(ShapleyExtWarning, match=f"^{place} is a lazy frame.*collect"):
+        found = explained(rows, background)
+    np.testing.assert_array_equal(found.values, explained(table, table).values)
 
 
-def test_lazy_streams_and_batches_are_refused(tmp_path):
+def test_lazy_streams_and_batches_of_polars_are_collected(tmp_path):
     table = polars.DataFrame(NUMBERS)
     explainer = shap_ext.EnumerationExplainer(model, table, seed=0)
-    with pytest.raises(InvalidArgumentTypeError, match=r"^rows is a lazy frame.*collect"):
-        explainer.explain_stream(table.lazy(), tmp_path / "lazy.npy")
-    with pytest.raises(InvalidArgumentTypeError, match=r"^example is a lazy frame.*collect"):
-        explainer.batch_function(table.lazy())
-    with pytest.raises(InvalidArgumentTypeError, match=r"^batch is a lazy frame.*collect"):
-        explainer.batch_function(table)(table.lazy())
+    with pytest.warns(ShapleyExtWarning, match="^rows is a lazy frame"):
+        streamed = explainer.explain_stream(table.lazy(), tmp_path / "lazy.npy")[:].values
+    np.testing.assert_array_equal(streamed, explainer(table).values)
+    with pytest.warns(ShapleyExtWarning, match="^example is a lazy frame"):
+        explain = explainer.batch_function(table.lazy())
+    with pytest.warns(ShapleyExtWarning, match="^batch is a lazy frame"):
+        answer = explain(table.lazy())
+    assert answer.equals(explain(table))
 
 
 @pytest.mark.parametrize("kind", KINDS)
