@@ -14,6 +14,7 @@ from shapley_adapters import (
     PlayerTree,
     RemoteModel,
     ValueFunction,
+    __version__,
     draw_graph,
     windows,
 )

@@ -33,6 +33,8 @@ from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
 from .series_windows import windows
 
+__version__ = "0.1.0"
+
 __all__ = [
     "SVARM",
     "Asymmetric",

@@ -1,0 +1,95 @@
+"""Public names, parameters and defaults, as users rely on them.
+
+`tests/public_signatures.txt` holds them. Who changes one on purpose writes the file anew, with
+`python tests/test_public_signatures.py`, and a line of the CHANGELOG.
+"""
+
+import inspect
+import re
+import sys
+import types
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
+OWN = ("captum_ext", "shap_ext", "shapley_adapters")
+
+
+def test_public_signatures_are_those_of_the_snapshot():
+    before, after = SNAPSHOT.read_text("utf-8").splitlines(), signatures()
+    gone = [line for line in before if line not in after]
+    new = [line for line in after if line not in before]
+    assert (gone, new) == ([], []), (
+        "Public signatures changed. If that is meant, say so in CHANGELOG.md and run "
+        "python tests/test_public_signatures.py."
+    )
+
+
+def test_the_version_is_stated_once():
+    import shapley_adapters
+
+    packages = [__import__(name) for name in OWN]
+    assert {package.__version__ for package in packages} == {shapley_adapters.__version__}
+    for page in ("CITATION.cff", "docs/citation.md", "docs/versions.md"):
+        assert shapley_adapters.__version__ in (ROOT / page).read_text("utf-8")
+
+
+def test_provisional_names_are_public():
+    page = (ROOT / "docs" / "versions.md").read_text("utf-8")
+    provisional = re.findall(
+        r"`([\w.]+)`", page.partition("**Provisional**")[2].partition("\n\n")[0]
+    )
+    names = {line.partition("(")[0] for line in signatures()}
+    assert provisional
+    assert [name for name in provisional if not any(f"{own}.{name}" in names for own in OWN)] == []
+
+
+def signatures():
+    """Return a line for each public name, with its parameters and their defaults."""
+    seen = set()
+    return [line for name in OWN for line in of_package(__import__(name), name, seen)]
+
+
+def of_package(package, path, seen):
+    for name in sorted(package.__all__):
+        value = getattr(package, name)
+        if isinstance(value, types.ModuleType):
+            yield from of_package(value, f"{path}.{name}", seen)
+        else:
+            yield f"{path}.{name}{parameters(value)}"
+            if inspect.isclass(value):
+                yield from of_class(value, f"{path}.{name}", seen)
+
+
+def of_class(kind, path, seen):
+    """Yield the methods of a class; those that several classes share, for the first of them."""
+    for name in dir(kind):
+        member = inspect.getattr_static(kind, name)
+        function = getattr(member, "__func__", member)
+        is_own = (getattr(function, "__module__", None) or "").startswith(OWN)
+        if name.startswith("_") or not is_own or not callable(function) or function in seen:
+            continue
+        seen.add(function)
+        yield f"{path}.{name}{parameters(function)}"
+
+
+def parameters(value):
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    plain = signature.replace(
+        parameters=[
+            parameter.replace(annotation=inspect.Parameter.empty)
+            for parameter in signature.parameters.values()
+        ],
+        return_annotation=inspect.Signature.empty,
+    )
+    return re.sub(
+        r"(?:CPUDispatcher\()?<(?:function|class) '?([\w.]+)'?(?: at 0x\w+)?>\)?", r"\1", str(plain)
+    )
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT)]
+    SNAPSHOT.write_text("\n".join(signatures()) + "\n", encoding="utf-8")
