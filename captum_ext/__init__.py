@@ -14,9 +14,11 @@ from shapley_adapters import (
     PlayerTree,
     RemoteModel,
     ValueFunction,
-    __version__,
     draw_graph,
     windows,
+)
+from shapley_adapters import (
+    __version__ as __version__,
 )
 
 from . import conditional, criteria

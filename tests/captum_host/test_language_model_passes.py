@@ -1,5 +1,6 @@
 """Prompts of language models in batches: the numbers, the passes, scores of answers, bad input."""
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,6 +92,55 @@ def test_prompts_of_several_lengths_are_read_as_if_alone(kind, side, per_pass):
     assert_equal(result.token_attr, wanted[1:])
     assert result.input_tokens == PASSAGES
     assert result.output_tokens == TARGET.split()
+
+
+def tokens_of_passes(model):
+    """Return a list that gets the shape of the tokens of each later pass."""
+    shapes, forward = [], model.forward
+
+    @functools.wraps(forward)
+    def counted(*arguments, **options):
+        ids = options["input_ids"] if "input_ids" in options else arguments[0]
+        shapes.append(tuple(ids.shape))
+        return forward(*arguments, **options)
+
+    model.forward = counted
+    return shapes
+
+
+def after_instructions(*passages):
+    """Return 17 tokens that all prompts share, and the passages that are left."""
+    return " ".join([*WORDS[2:11], *WORDS[2:10], *filter(None, passages)])
+
+
+@each_kind
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_tokens_before_all_passages_are_read_once(kind, is_wrong):
+    model = transformer(kind)
+    shapes = tokens_of_passes(model)
+    if is_wrong:  # a model that cannot go on from what it keeps
+        forward = model.forward
+
+        @functools.wraps(forward)
+        def forgetful(*arguments, past_key_values=None, **options):
+            if past_key_values is not None:
+                options["attention_mask"] = torch.ones_like(options["input_ids"])
+            return forward(*arguments, **options)
+
+        model.forward = forgetful
+    words = [*PASSAGES[0].split(), "dog"]
+    inputs = TextTemplateInput(after_instructions, words)
+    explainer = LLMAttribution(Exact(model), fast_tokenizer())
+    result = explainer.attribute(inputs, TARGET)
+    n_read = sum(rows * length for rows, length in shapes)
+
+    def value(coalition):
+        ids = ids_of(after_instructions(*(words[i] for i in sorted(coalition))))
+        return np.array(log_probabilities_by(model, ids, ids_of(TARGET)))
+
+    assert_equal(result.seq_attr, torch.as_tensor(shapley_values(5, value).T.copy())[0])
+    n_whole = 32 * (17 + 2) + 16 * 5
+    assert n_read > n_whole if is_wrong else n_read < 0.6 * n_whole
 
 
 def test_two_hundred_prompts_take_at_most_thirty_passes():

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import InvalidArgumentError
+from .prefix_cache import PrefixCache
 
 Prompt: TypeAlias = str | Tensor | Mapping[str, Any]
 """What a coalition becomes: a text, tokens (1, L), or arguments of the model."""
@@ -61,6 +62,7 @@ class CausalLanguageModel:
     An answer is read together with its prompt (teacher forcing), so that all its tokens take one
     pass. Shorter prompts are padded on the right: a causal model reads from left to right, so that
     padding changes neither positions nor what a token sees, whatever side the tokenizer pads.
+    Tokens with which all prompts of a pass begin are read once.
 
     Attributes
     ----------
@@ -86,6 +88,8 @@ class CausalLanguageModel:
         types = {p.dtype for p in self.model.parameters() if p.is_floating_point()}
         self.rounding = max((torch.finfo(dtype).eps for dtype in types), default=0.0)
         self._parameters = frozenset(inspect.signature(self.model.forward).parameters)
+        can_cache = self._parameters >= {"past_key_values", "use_cache", "attention_mask"}
+        self._prefixes = PrefixCache(self.model, self.rounding) if can_cache else None
         config: Any = getattr(self.model, "config", None)
         if getattr(config, "is_encoder_decoder", False):
             raise InvalidArgumentError(
@@ -206,18 +210,21 @@ class CausalLanguageModel:
         joined = [
             {**row, "input_ids": torch.cat([row["input_ids"], answer], dim=1)} for row in rows
         ]
-        arguments = self._padded(joined, side="right")
+        arguments: dict[str, Any] = self._padded(joined, side="right")
         if "attention_mask" in rows[0]:  # of a processor of images: one row
             of_prompt = rows[0]["attention_mask"]
             arguments["attention_mask"] = torch.cat([of_prompt, torch.ones_like(answer)], dim=1)
         firsts = torch.tensor([row["input_ids"].shape[1] - 1 for row in rows], device=self.device)
         n_read = arguments["input_ids"].shape[1]
-        n_kept = n_read - int(firsts.min())
         if "logits_to_keep" in self._parameters:
-            arguments["logits_to_keep"] = n_kept  # type: ignore[assignment]
+            arguments["logits_to_keep"] = n_read - int(firsts.min())
         if "use_cache" in self._parameters:
-            arguments["use_cache"] = False  # type: ignore[assignment]
-        logits = self.model(**{**rows[0], **arguments}).logits
+            arguments["use_cache"] = False
+        arguments = {**rows[0], **arguments}
+        if self._prefixes is not None and len(rows[0]) == 1:
+            logits = self._prefixes.logits(arguments, int(firsts.min()))
+        else:
+            logits = self.model(**arguments).logits
         if logits.dim() == 4:  # with a dimension of length 1, as in Llama 4
             logits = logits[:, 0]
         steps = torch.arange(len(tokens), device=logits.device)
