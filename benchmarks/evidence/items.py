@@ -39,7 +39,7 @@ class Comparison:
     ours : float
         Our number.
     control : float
-        The same of the control.
+        The same of the control; NaN if it was not run.
     neutral : float or None
         The number at which no side leads: 1 for ratios, 0 for differences; None if no number does.
     leads : {"above", "below"} or None

@@ -195,7 +195,7 @@ def _draw(curves: _Curves, path: Path) -> None:
     plt.close(figure)
 
 
-_PAPER = "L-Shapley and C-Shapley (Chen et al., 2019)"
+_PAPER = "L- and C-Shapley"
 
 
 def _item(name: str, title: str, number: str, n_inputs: int, minutes: float) -> Item:

@@ -36,7 +36,7 @@ _NEAR = 1
 
 _PLAIN = "SampleShapley"
 _NEGATIVE = 0
-_PAPER = "L-Shapley and C-Shapley (Chen et al., 2019)"
+_PAPER = "L- and C-Shapley"
 
 
 # --- words ---

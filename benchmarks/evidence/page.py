@@ -16,9 +16,9 @@ from an off-by-one error in the authors' baseline: of the N orders, two have no 
 error SHEAR leads (item `shear-2a`); with every order reversed, antithetic sampling has about two
 thirds of SHEAR's error (item `shear-antithetic`). See the [errata](errata.md).
 
-From the folder `benchmarks`, `python -m evidence run all --seed 0 1 2 3 4` computes what is
-missing, and `python -m evidence page` writes this page. `benchmarks/evidence.md` has the quoted
-sentences, the numbers, controls, pictures, settings and machines.
+In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
+`python -m evidence page` writes this page. `benchmarks/evidence.md` has the quoted sentences,
+numbers, controls, sources, pictures and machines. Items carry the number of their table or figure.
 
 {words()}
 
@@ -52,14 +52,11 @@ def evidence(item: Item, results: Sequence[Result]) -> Evidence:
 
 
 def _summary(items: Sequence[Item], results: Mapping[str, Sequence[Result]]) -> str:
-    """Return the table of verdicts; items whose numbers differ from the paper's come first."""
-    lines = ["| item | title | source | networks | verdict |", "|---|---|---|---|---|"]
+    """Return the table of verdicts."""
+    lines = ["| item | title | networks | verdict |", "|---|---|---|---|"]
     for item in items:
         known = evidence(item, results[item.name])
-        lines.append(
-            f"| `{item.name}` | {item.title} | {item.source} | {known.n_networks} | "
-            f"{verdict(known)} |"
-        )
+        lines.append(f"| `{item.name}` | {item.title} | {known.n_networks} | {verdict(known)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -101,8 +98,8 @@ def _of_first(item: Item, results: Sequence[Result]) -> list[str]:
 def _line(one: Tested) -> str:
     theirs = "–" if one.ours.of.theirs is None else f"{one.ours.of.theirs:.3g}"
     passes = "passes" if one.is_passed_by_control else "fails"
-    ours, control = _number(one.ours), _number(one.control)
-    return f"| {one.ours.of.quantity} | {theirs} | {ours} | {one.answer} | {control}, {passes} |"
+    control = f"{_number(one.control)}, {passes}" if one.is_controlled else "not run"
+    return f"| {one.ours.of.quantity} | {theirs} | {_number(one.ours)} | {one.answer} | {control} |"
 
 
 def _number(spread: Spread) -> str:

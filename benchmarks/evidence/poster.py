@@ -93,7 +93,7 @@ def _draw(scores: Mapping[str, FloatArray], path: Path) -> None:
 ITEMS = (
     Item(
         "poster", "Lower sensitivity and lower complexity by aggregates",
-        "Evaluating and aggregating explanations (Bhatt et al., 2020), poster",
+        "poster of Bhatt et al.",
         (Claim("derive a new aggregate Shapley value explanation function that minimizes "
                "sensitivity", "Abstract", f"{_RIVAL} of the row itself in AVA's place"),
          Claim("yet has entropy less than or equal to that of each explanation",

@@ -123,7 +123,7 @@ ANSWERS: Sequence[Answer[Spread]] = (
     Answer(
         OTHER,
         "the whole interval is on the other side; or, for numbers that have no sides (accuracies, "
-        "values, “comparable”), it lies outside the bounds of the first case",
+        "values, sides that are equal there), it lies outside the bounds of the first case",
         _is_elsewhere,
     ),
     Answer(OPEN, "all others", lambda _: True),
@@ -152,8 +152,14 @@ class Tested:
 
     @property
     def is_passed_by_control(self) -> bool:
-        """Whether the control says as much for the paper as we do."""
-        return 0 < _WORTH[self.answer] <= _WORTH[answer(self.control)]
+        """Whether the control says as much for the paper as we do, or was not run."""
+        worth = _WORTH[self.answer]
+        return worth > 0 and (not self.is_controlled or worth <= _WORTH[answer(self.control)])
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether the control was run with all networks."""
+        return not math.isnan(self.control.mean)
 
 
 def gather(runs: Sequence[Sequence[Comparison]]) -> list[Tested]:
@@ -241,14 +247,14 @@ def verdict(evidence: Evidence) -> str:
 def words() -> str:
     """Return the rule as the page prints it."""
     lines = [
-        "Each number is the mean over networks, each trained anew on another split of the data, ± "
-        f"its standard error; the interval is that of {CONFIDENCE:.0%} by Student's t. The first "
-        "case that holds is the answer of a comparison:",
+        "Numbers are means over networks, each trained on another split of the data; the interval "
+        f"is that of {CONFIDENCE:.0%} by Student's t. The first case that holds is the answer of a "
+        "comparison:",
         "",
         *(f"- **{one.name}**: {one.words};" for one in ANSWERS),
         "",
-        "In each comparison a control takes the place of the method that the paper praises. It "
-        "passes if its answer is as good as ours; the comparison then does not count. The first "
+        "A control takes the place of the method that the paper praises. It passes if its answer "
+        "is as good as ours, or if it was not run; the comparison then does not count. The first "
         "case that holds is the verdict:",
         "",
         *(f"- **{one.name}**: {one.words};" for one in VERDICTS),

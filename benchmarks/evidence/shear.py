@@ -472,7 +472,7 @@ def _draw_bars(exact: FloatArray, found: FloatArray, names: Sequence[str], path:
     plt.close(figure)
 
 
-_PAPER = "SHEAR (Wang et al., 2022)"
+_PAPER = "SHEAR"
 _PLAIN_ORDERS = "plain orders (PS) in SHEAR's place"
 _LEAST = Claim(
     "SHEAR achieves the least absolute estimation error and the most accurate feature importance "

@@ -32,7 +32,7 @@ _FILE = "criteo_ctr/criteo_ctr.csv.gz"
 _PER_PLAYER = (8, 16, 32)
 _SHEAR, _PLAIN = "SHEAR", "PS"
 _AS_RELEASED, _ANTITHETIC = "APS, authors' indices", "APS, all pairs"
-_PAPER = "SHEAR (Wang et al., 2022)"
+_PAPER = "SHEAR"
 _CODES = 500
 """Codes of the categories, by hashing; code 0 stands for an absent category."""
 

@@ -114,7 +114,7 @@ def _draw(found: Mapping[tuple[str, int], tuple[float, float]], path: Path) -> N
     plt.close(figure)
 
 
-_PAPER = "SHEAR (Wang et al., 2022)"
+_PAPER = "SHEAR"
 
 _FAST = Claim(
     "it provides more accurate explanations than baseline methods, thus having better throughput "

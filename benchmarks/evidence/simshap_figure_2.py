@@ -211,7 +211,7 @@ def _item(name: str) -> Item:
     run: Callable[[Setting], Outcome] = partial(_figure_2, name)
     title = f"Errors against evaluations on {TITLES[name]}"
     return Item(
-        f"simshap-2-{name}", title, "SimSHAP (2023), Figure 2", _CLAIMS_2, (FILES[name],), 1.5, run
+        f"simshap-2-{name}", title, "SimSHAP, Figure 2", _CLAIMS_2, (FILES[name],), 1.5, run
     )
 
 
@@ -220,7 +220,7 @@ _RIVAL = "FastSHAP in SimSHAP's place"
 ITEMS = (
     *(_item(name) for name in FILES),
     Item(
-        "simshap-4", "Times of training and of inference", "SimSHAP (2023), Table 4",
+        "simshap-4", "Times of training and of inference", "SimSHAP, Table 4",
         (Claim("SimSHAP outperforms all the baseline methods in terms of inference speed",
                "Section 4.2.4", _RIVAL),
          Claim("SimSHAP requires less training time (but more epochs) than FastSHAP in order to "

@@ -264,7 +264,7 @@ def _draw_images(of_images: Images, found: Mapping[str, FloatArray], path: Path)
     plt.close(figure)
 
 
-_PAPER = "SimSHAP (2023)"
+_PAPER = "SimSHAP"
 
 _AT_RANDOM = "random attributions in SimSHAP's place"
 

@@ -131,7 +131,7 @@ def _draw(found: Mapping[int, float], path: Path) -> None:
 ITEMS = (
     Item(
         "simshap-13", "Error on Iris against the training rows",
-        "SimSHAP (2023), Table 13",
+        "SimSHAP, Table 13",
         (Claim("Mean l_2 distance as a function of data size", "caption of Table 13",
                "the mean values of the training rows for each row, in SimSHAP's place"),),
         (_FILE,), 1, _table_13,

@@ -166,14 +166,14 @@ _AGAIN = "the same training again, with other draws"
 ITEMS = (
     Item(
         "simshap-5", "Errors against samples, with and without pairs",
-        "SimSHAP (2023), Figure 5c",
+        "SimSHAP, Figure 5c",
         (Claim("SimSHAP accuracy as a function of number of training samples with/out pair "
                "sampling", "caption of Figure 5", _AGAIN),),
         (FILES["bankruptcy"],), 1.5, _figure_5,
     ),
     Item(
         "simshap-5-to-8", "Learning rate, epochs, batch and network",
-        "SimSHAP (2023), Tables 5 to 8",
+        "SimSHAP, Tables 5 to 8",
         (Claim("Influence of learning rate […] of optimization epoch […] of batch size […] of net "
                "structure", "captions of Tables 5 to 8", _AGAIN),),
         (FILES["bankruptcy"],), 2, _tables,
