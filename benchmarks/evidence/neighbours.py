@@ -143,9 +143,11 @@ def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
         for other in curves.changes:
             if other in leaders:
                 continue
-            gaps = [curves.mean(one) - curves.mean(other) for one in (leader, _PLAIN)]
+            ours, control = (curves.mean(one) - curves.mean(other) for one in (leader, _PLAIN))
             quantity = f"change of log-odds by {leader} less that by {other}"
-            comparisons.append(Comparison(quantity, None, *gaps, 0.0, "below", is_ratio=False))
+            comparisons.append(
+                Comparison(quantity, None, ours, control, 0.0, "below", is_ratio=False)
+            )
     table = {"": [f"{share:.0%} masked" for share in SHARES[1:]]}
     for method, changes in curves.changes.items():
         table[method] = [f"{change:.2f}" for change in changes.mean(axis=0)[1:]]

@@ -204,19 +204,15 @@ def _misclassified(setting: Setting) -> Outcome:
     rng = np.random.default_rng(setting.seed)
     anything = [rng.random(item.n_players) for item in wrong]
     at = int(np.flatnonzero(np.isclose(SHARES, _MASKED))[0])
-    changes = [
-        float(
-            np.mean(
-                [
-                    changes_by_masking(case.model, item, one)[at]
-                    for item, one in zip(wrong, of_items, strict=True)
-                ]
-            )
-        )
-        for of_items in (values, anything)
-    ]
+
+    def change(of_items: Sequence[FloatArray]) -> float:
+        pairs = zip(wrong, of_items, strict=True)
+        return float(np.mean([changes_by_masking(case.model, *pair)[at] for pair in pairs]))
+
     quantity = f"change of log-odds of the wrong class, {_MASKED:.0%} of the pixels masked"
-    comparison = Comparison(quantity, None, *changes, 0.0, "below", is_ratio=False)
+    comparison = Comparison(
+        quantity, None, change(values), change(anything), 0.0, "below", is_ratio=False
+    )
     few = Case(case.name, case.title, case.model, case.accuracy, wrong)
     draw = partial(_draw_grid, few, {"C-Shapley": values})
     return Outcome((comparison,), _settings(case), notes=(note,), draw=draw)

@@ -66,7 +66,7 @@ def _section(item: Item, results: Sequence[Result]) -> str:
     if item.run is None:
         lines[-1] += f": {item.reason}"
         return "\n".join(lines) + "\n"
-    lines[-1] += f", {known.n_networks} networks: `python -m evidence run {item.name}`."
+    lines[-1] += f". Networks: {known.n_networks}. `python -m evidence run {item.name}`."
     for place, claim in enumerate(item.claims):
         tested = [one for one in known.tested if one.ours.of.claim == place]
         lines += ["", f"“{claim.quote}” ({claim.place}). Control: {claim.control}.", ""]
