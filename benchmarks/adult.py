@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_folder_arguments(parser)
 
 
-def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
+def prepare(arguments: argparse.Namespace, n_rows: int, seed: int = 0) -> AdultBenchmark:
     """Load the data, train the network or read it from the cache, and pick rows.
 
     Parameters
@@ -69,10 +69,12 @@ def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
         What `add_arguments` asks for.
     n_rows : int
         How many rows of the test part to explain.
+    seed : int
+        Another one, another split and another network.
     """
-    encoded = _encode(arguments.data)
+    encoded = _encode(arguments.data, seed)
     network = trained_perceptron(
-        "adult", encoded.inputs, encoded.labels, arguments.activation, arguments.cache
+        "adult", encoded.inputs, encoded.labels, arguments.activation, arguments.cache, seed
     )
     return AdultBenchmark(
         model=Explained(network, arguments.explain).eval().requires_grad_(False),
@@ -100,10 +102,10 @@ class _Encoded:
     groups: dict[str, list[str]]
 
 
-def _encode(folder: Path) -> _Encoded:
+def _encode(folder: Path, seed: int = 0) -> _Encoded:
     """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
     table = pd.read_csv(data_file(folder, DATA_FILE)).drop(columns="fnlwgt")
-    places = parts(len(table))
+    places = parts(len(table), seed)
     numbers = table[list(CONTINUOUS)].astype(np.float64)
     known = numbers.iloc[places["training"]]
     blocks = {

@@ -27,7 +27,8 @@ def trained_perceptron(
     labels: Mapping[str, LabelArray],
     activation: str,
     cache: Path,
+    seed: int = 0,
 ) -> nn.Module:
     """Return the network of a table, trained now or before."""
     make = partial(perceptron, inputs["training"].shape[1], activation)
-    return trained_network(f"{name}-{activation}", make, inputs, labels, cache)
+    return trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)

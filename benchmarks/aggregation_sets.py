@@ -99,7 +99,7 @@ class _TwoSides(nn.Module):
 
 def adult(arguments: argparse.Namespace) -> ExplainedSet:
     """Return rows of Adult; the margin of the predicted class is explained."""
-    benchmark = prepare(arguments, arguments.rows + arguments.pool)
+    benchmark = prepare(arguments, arguments.rows + arguments.pool, arguments.seed)
     model = _TwoSides(copy.deepcopy(benchmark.model.network)).eval()
     rows, pool = np.split(benchmark.rows, [arguments.rows])
     with torch.no_grad():

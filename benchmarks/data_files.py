@@ -42,9 +42,9 @@ def data_file(folder: Path, name: str) -> Path:
     return path
 
 
-def parts(n_examples: int) -> dict[str, IntArray]:
+def parts(n_examples: int, seed: int = 0) -> dict[str, IntArray]:
     """Draw 64 % of the places for training, 16 % for validation and 20 % for the test."""
-    order = np.random.default_rng(_SEED).permutation(n_examples)
+    order = np.random.default_rng(_SEED + seed).permutation(n_examples)
     n_test, n_validation = round(0.2 * n_examples), round(0.16 * n_examples)
     return {
         "test": order[:n_test],

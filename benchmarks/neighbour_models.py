@@ -165,19 +165,22 @@ def image_network(shape: Sequence[int], widths: Sequence[int]) -> nn.Module:
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * side**2, 2))
 
 
-def build(name: str, data: Path, cache: Path, n_items: int) -> Case:
-    """Return a case: read its data, train its model or read it from the cache, pick inputs."""
+def build(name: str, data: Path, cache: Path, n_items: int, seed: int = 0) -> Case:
+    """Return a case: read its data, train its model or read it from the cache, pick inputs.
+
+    Another seed is another split, another model and other inputs.
+    """
     if name in ("mnist", "cifar10"):
-        return _image_case(name, data, cache, n_items)
-    return _text_case(name, data, cache, n_items)
+        return _image_case(name, data, cache, n_items, seed)
+    return _text_case(name, data, cache, n_items, seed)
 
 
 # --- texts ---
 
 
-def _text_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
+def _text_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> Case:
     words, labels, n_classes = texts(data, name)
-    train, test = _split(len(words))
+    train, test = _split(len(words), seed)
     network: nn.Module
     if name == "ag_news":
         coded, masks = letters(words, most=40)
@@ -205,7 +208,7 @@ def _text_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
         is_out = torch.rand(len(places), int(word.max()) + 1) < share
         return torch.where(is_out.gather(1, word), 0, padded)
 
-    model = _trained(network, batch, labels, train, cache, name)
+    model = _trained(network, batch, labels, train, cache, name, seed)
     accuracy = _accuracy(model, batch, labels, test)
     longer = [place for place in test if int(masks[place].max()) >= 7]
     items = []
@@ -219,7 +222,7 @@ def _text_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
 # --- images ---
 
 
-def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
+def _image_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> Case:
     if name == "mnist":
         stored = np.load(data / "mnist5k" / "mnist5k.npz")
         images, labels = stored["images"][:, None], stored["labels"]
@@ -235,7 +238,7 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
     chosen = np.isin(labels, pair)
     x = torch.tensor(images[chosen] / 255.0, dtype=torch.float32)
     y = torch.tensor((labels[chosen] == pair[1]).astype(np.int64))
-    train, test = _split(len(x))
+    train, test = _split(len(x), seed)
 
     def batch(places: Sequence[int], recipe: Recipe | None = None) -> Tensor:
         chosen = x[list(places)]
@@ -243,7 +246,7 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
             return chosen
         return torch.where(torch.rand(len(places), 1, 1, 1) < 0.5, chosen.flip(3), chosen)
 
-    model = _trained(image_network(x.shape[1:], widths), batch, y, train, cache, name)
+    model = _trained(image_network(x.shape[1:], widths), batch, y, train, cache, name, seed)
     accuracy = _accuracy(model, batch, y, test)
     height, width = x.shape[2:]
     mask = torch.arange(height * width).reshape(1, 1, height, width)
@@ -259,8 +262,8 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
 # --- training ---
 
 
-def _split(n: int) -> tuple[list[int], list[int]]:
-    order = np.random.default_rng(_SEED).permutation(n).tolist()
+def _split(n: int, seed: int = 0) -> tuple[list[int], list[int]]:
+    order = np.random.default_rng(_SEED + seed).permutation(n).tolist()
     n_test = int(n * _TEST_SHARE)
     return order[n_test:], order[:n_test]
 
@@ -272,18 +275,19 @@ def _trained(
     train: Sequence[int],
     cache: Path,
     name: str,
+    seed: int,
 ) -> nn.Module:
     """Return the network trained by AdamW, or as it was kept."""
     sources = [Path(__file__), Path(__file__).with_name("neighbour_texts.py")]
     code = b"".join(source.read_bytes() for source in sources)
-    key = hashlib.sha256(code + torch.__version__.encode()).hexdigest()
+    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode()).hexdigest()
     path = cache / f"neighbours-{name}-{key[:12]}.pt"
     if path.is_file():
         network.load_state_dict(torch.load(path, weights_only=True))
         return network.eval()
     recipe = _RECIPES[name]
     with torch.random.fork_rng():
-        torch.manual_seed(_SEED)
+        torch.manual_seed(_SEED + seed)
         _start_anew(network, recipe)
         network.train()
         parameters = [one for one in network.parameters() if one.requires_grad]

@@ -56,6 +56,7 @@ def trained_network(
     inputs: Mapping[str, InputArray],
     labels: Mapping[str, LabelArray],
     cache: Path,
+    seed: int = 0,
 ) -> nn.Module:
     """Read the network of this data, form and version of torch, or train and keep it.
 
@@ -69,12 +70,14 @@ def trained_network(
         The parts "training" and "validation".
     cache : Path
         Folder of trained networks.
+    seed : int
+        Another one, another network.
     """
     with torch.random.fork_rng():
-        torch.manual_seed(_SEED)
+        torch.manual_seed(_SEED + seed)
         network = make()
         # Another form or other settings, another network.
-        key = hashlib.sha256(f"{network} {torch.__version__}".encode())
+        key = hashlib.sha256(f"{network} {torch.__version__} {seed}".encode())
         key.update(Path(__file__).read_bytes())
         key.update(inputs["training"].tobytes())
         path = cache / f"{name}-{key.hexdigest()[:12]}.pt"

@@ -26,16 +26,19 @@ class Table:
         0 or 1 for each.
     names : list of str
         Names of the columns.
+    seed : int
+        Another one, another split.
     """
 
     values: FloatArray
     labels: LabelArray
     names: list[str]
+    seed: int = 0
 
     @cached_property
     def parts(self) -> dict[str, IntArray]:
         """Places of the rows of each part."""
-        return parts(len(self.values))
+        return parts(len(self.values), self.seed)
 
     @property
     def training(self) -> FloatArray:

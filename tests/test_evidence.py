@@ -42,8 +42,24 @@ def test_the_pages_follow_from_the_saved_results(tmp_path):
 
 @needs_torch
 def test_the_page_has_no_quick_runs():
-    for path in RESULTS.glob("*.json"):
+    for path in RESULTS.glob("*/*.json"):
         assert json.loads(path.read_text(encoding="utf-8"))["origin"]["run"] == "full", path
+
+
+@needs_torch
+def test_every_item_quotes_what_it_checks_and_names_a_control():
+    from evidence.catalogue import ITEMS
+    from evidence.page import evidence
+    from evidence.results import load
+
+    for item in ITEMS:
+        if item.run is None:
+            assert item.reason, item.name
+            continue
+        assert item.claims, item.name
+        assert all(one.quote and one.place and one.control for one in item.claims)
+        for tested in evidence(item, load(item.name, RESULTS)).tested:
+            assert 0 <= tested.ours.of.claim < len(item.claims), item.name
 
 
 @needs_torch
@@ -51,31 +67,93 @@ def test_the_page_has_no_quick_runs():
 def test_without_data_items_are_skipped_by_name(tmp_path):
     folders = ("--data", str(tmp_path), "--results", str(tmp_path / "results"))
     said = run("run", "all", "--quick", *folders)
-    assert "shear-2a               SKIPPED: no adult/adult.csv.gz" in said
+    assert "shear-2a               0: SKIPPED: no adult/adult.csv.gz" in said
+
+
+def compared(ours, control=(1.0, 1.001, 0.999), theirs=2.0, **options):
+    """Return what several networks say of one published number."""
+    from evidence.items import Comparison
+    from evidence.rule import gather
+
+    runs = [
+        [Comparison("", theirs, one, other, **options)]
+        for one, other in zip(ours, control, strict=True)
+    ]
+    return gather(runs)[0]
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("ours", "options", "expected"),
+    [
+        ((2.2, 2.3, 2.25), {}, "agrees"),
+        ((2.2, 2.6, 2.4), {}, "same side"),  # the mean agrees, the interval does not
+        ((5.0, 5.1, 4.9), {}, "same side"),
+        ((0.5, 0.51, 0.49), {}, "differs"),
+        ((0.5, 2.1, 2.0), {}, "open"),
+        ((3.0, 3.1, 2.9), {"theirs": None, "leads": "above"}, "same side"),
+        ((0.9, 0.895, 0.905), {"theirs": 0.9, "neutral": None, "is_ratio": False}, "agrees"),
+        ((1.8, 1.81, 1.79), {"theirs": 1.0, "neutral": None}, "differs"),  # "comparable"
+        ((1.8, 1.81, 1.79), {"theirs": 1.0}, "differs"),  # at the neutral number, no side
+        ((1.1, 1.6, 1.3), {"theirs": 1.0, "neutral": None}, "open"),
+    ],
+)
+def test_answers_follow_from_the_interval_over_networks(ours, options, expected):
+    assert compared(ours, **options).answer == expected
+
+
+@needs_torch
+def test_the_interval_is_that_of_student():
+    from scipy.stats import t
+
+    spread = compared((1.0, 2.0, 4.0)).ours
+    expected = t.interval(0.95, 2, np.mean([1, 2, 4]), np.std([1, 2, 4], ddof=1) / np.sqrt(3))
+    np.testing.assert_allclose(spread.interval, expected, atol=1e-12)
+
+
+@needs_torch
+def test_a_control_passes_if_it_says_as_much():
+    near, far = (2.0, 2.01, 1.99), (5.0, 5.1, 4.9)
+    assert compared(near, control=near).is_passed_by_control
+    assert compared(far, control=far).is_passed_by_control
+    assert compared(far, control=near).is_passed_by_control
+    assert not compared(near, control=far).is_passed_by_control
+    assert not compared(near).is_passed_by_control
+    assert compared(near, control=(np.nan, 1.0, 1.0)).is_passed_by_control  # it was not run
+    against = (0.5, 0.51, 0.49)
+    assert not compared(against, control=against).is_passed_by_control
 
 
 @needs_torch
 def test_verdicts_follow_the_rule():
-    from evidence.items import (
-        IN_DIRECTION,
-        NOT_REPRODUCED,
-        REPRODUCED,
-        Comparison,
-        verdict,
-    )
+    from evidence.rule import Evidence, verdict
 
-    near, same = Comparison("", 2.0, 2.3), Comparison("", 2.0, 5.0)
-    other, noise = Comparison("", 2.0, 0.5), Comparison("", 2.0, 0.9, error=0.1)
-    no_number = Comparison("", None, 3.0, leads="above")
-    assert verdict([near, near]) == REPRODUCED
-    assert verdict([near, same]) == IN_DIRECTION
-    assert verdict([near, near, noise]) == IN_DIRECTION
-    assert verdict([near, noise]) == NOT_REPRODUCED
-    assert verdict([near, near, other]) == NOT_REPRODUCED
-    assert verdict([no_number]) == IN_DIRECTION
-    score = Comparison("", 0.90, 0.91, neutral=None, is_ratio=False)
-    assert verdict([score]) == REPRODUCED
-    assert verdict([Comparison("", 0.90, 0.94, neutral=None, is_ratio=False)]) == NOT_REPRODUCED
+    near, same = compared((2.0, 2.01, 1.99)), compared((5.0, 5.1, 4.9))
+    other, unclear = compared((0.5, 0.51, 0.49)), compared((0.5, 2.1, 2.0))
+    struck = compared((2.0, 2.01, 1.99), control=(2.0, 2.01, 1.99))
+    for tested, expected in (
+        ([near, near], "reproduced"),
+        ([near, same], "reproduced in direction"),
+        ([near, near, unclear], "reproduced in direction"),
+        ([near, unclear], "not reproduced"),
+        ([near, near, other], "not reproduced"),
+        ([near, near, struck], "reproduced"),
+        ([near, struck], "no verdict"),
+        ([struck], "no verdict"),
+    ):
+        assert verdict(Evidence(True, 3, tested)) == expected
+    assert verdict(Evidence(True, 2, [near])) == "too few networks"
+    assert verdict(Evidence(False, 0, [])) == "cannot be reproduced"
+
+
+@needs_torch
+def test_the_page_prints_the_rule_that_decides():
+    from evidence.page import page_texts
+    from evidence.rule import ANSWERS, VERDICTS
+
+    page = page_texts([], RESULTS)[0]
+    places = [page.index(f"- **{one.name}**: {one.words}") for one in (*ANSWERS, *VERDICTS)]
+    assert places == sorted(places)
 
 
 @needs_torch
@@ -113,7 +191,7 @@ def test_failures_and_intervals_of_an_estimator_are_counted(found, failures, ins
         return Values(np.full(2, found), np.array([0.5, 0.1]))
 
     games = _Games("two", [lambda coalitions: coalitions.sum(axis=1)], np.array([[1.0, 0.8]]))
-    score = _score(PublicEstimator("one", explain), games, per_player=4, n_seeds=1)
+    score = _score(PublicEstimator("one", explain), games, per_player=4, seed=0)
     assert score.failures == failures
     assert score.inside == inside
     assert np.isfinite(score.errors).all() == (not failures)

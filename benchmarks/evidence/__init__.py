@@ -7,9 +7,9 @@ From the folder `benchmarks`:
     python -m evidence run all [--quick]
     python -m evidence page
 
-`run` writes one file of numbers and one picture for each item, and skips items whose file is there
-already. `page` writes docs/evidence.md, the verdicts, and benchmarks/evidence.md, the numbers,
-from these files.
+`run` writes a file of numbers for each item and network, which has its own split of the data, and
+skips those whose file is there already; `--seed 3` runs the fourth network. `page` writes
+docs/evidence.md, the verdicts, and benchmarks/evidence.md, the numbers, from these files.
 
 The item `everybody` runs the packages that are installed: `pip install --no-deps lightshap fastshap
 shapley-regression`, and shapiq by benchmarks/requirements-shapiq.txt in a Python of its own,

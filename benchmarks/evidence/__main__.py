@@ -11,8 +11,11 @@ from data_files import add_folder_arguments
 
 from .catalogue import ITEMS
 from .items import Item, Setting
-from .page import write_pages
-from .results import FOLDER, ROOT, compute, path
+from .page import evidence, write_pages
+from .results import FOLDER, ROOT, compute, load, path
+from .rule import verdict
+
+_N_NETWORKS = 5
 
 
 def main() -> None:
@@ -31,14 +34,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("command", choices=("list", "run", "page"))
     parser.add_argument("names", nargs="*", help="items, or all")
     parser.add_argument(
-        "--quick", action="store_true", help="fewer rows and seeds; not for the page"
+        "--quick", action="store_true", help="fewer rows, one network; not for the page"
     )
-    parser.add_argument("--again", action="store_true", help="also items that have a result")
+    parser.add_argument(
+        "--seed", type=int, nargs="+", help="numbers of the networks and splits: 0 to 4, or 0"
+    )
+    parser.add_argument("--again", action="store_true", help="also networks that have a result")
     parser.add_argument("--results", type=Path, default=None, help="folder of the results")
     add_folder_arguments(parser)
     arguments = parser.parse_args()
     if arguments.results is None:
         arguments.results = ROOT / "build" / "evidence" if arguments.quick else FOLDER
+    if arguments.seed is None:
+        arguments.seed = range(1 if arguments.quick else _N_NETWORKS)
     known = {item.name for item in ITEMS}
     unknown = sorted(set(arguments.names) - known - {"all"})
     if unknown or (arguments.command == "run" and not arguments.names):
@@ -54,26 +62,29 @@ def _print_items() -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    setting = Setting(arguments.data, arguments.cache, arguments.quick)
-    for item in ITEMS:
-        if item.name in arguments.names or "all" in arguments.names:
-            print(f"{item.name:22} {_run_one(item, setting, arguments)}", flush=True)
+    for seed in arguments.seed:  # all items of a network: they share it
+        setting = Setting(arguments.data, arguments.cache, arguments.quick, seed)
+        for item in ITEMS:
+            if item.name in arguments.names or "all" in arguments.names:
+                said = _run_one(item, setting, arguments)
+                print(f"{item.name:22} {seed}: {said}", flush=True)
 
 
 def _run_one(item: Item, setting: Setting, arguments: argparse.Namespace) -> str:
-    """Run an item, and say how that ended."""
+    """Run an item with one network, and say how that ended."""
     if item.run is None:
         return f"cannot be reproduced: {item.reason}"
-    if path(item.name, arguments.results).is_file() and not arguments.again:
+    if path(item.name, setting.seed, arguments.results).is_file() and not arguments.again:
         return "has a result; --again runs it once more"
     missing = [name for name in item.files if not (setting.data / name).is_file()]
     if missing:
         return f"SKIPPED: no {', '.join(missing)} in {setting.data}; name the folder by --data"
-    started, started_work = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
     result = compute(item, setting, arguments.results)
     seconds = time.perf_counter() - started
-    work = time.process_time() - started_work  # on a busy machine, what the item itself takes
-    return f"{result.verdict} ({seconds:.0f} s, {work:.0f} s of the processor)"
+    known = evidence(item, load(item.name, arguments.results))
+    work = result.origin["seconds"]  # on a busy machine, what the item itself takes
+    return f"{verdict(known)} so far ({seconds:.0f} s, {work} s of the processor)"
 
 
 if __name__ == "__main__":

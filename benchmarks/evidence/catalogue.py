@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import (
     everybody,
     neighbours,
-    neighbours_people,
     neighbours_pictures,
     poster,
     shapr,
@@ -24,7 +23,6 @@ ITEMS = (
     *shear_criteo.ITEMS,
     *neighbours.ITEMS,
     *neighbours_pictures.ITEMS,
-    *neighbours_people.ITEMS,
     *simshap_figure_2.ITEMS,
     *simshap_settings.ITEMS,
     *simshap_iris.ITEMS,

@@ -13,6 +13,8 @@ from coalition_games import FloatArray
 from scipy.ndimage import gaussian_filter
 from torch import Tensor, nn
 
+from .items import Setting
+
 GRID = 16
 """Regions along a side, of 2 × 2 pixels."""
 
@@ -41,11 +43,17 @@ class Images:
 
 
 @cache
-def images(data: Path, cache_folder: Path, n_training: int, n_shown: int, epochs: int) -> Images:
-    """Train the network or read it from the cache, and take images that it classifies right."""
-    parts = [np.load(data / file) for file in FILES]
-    (x, y), (x_test, y_test) = (_standardised(part["images"], part["labels"]) for part in parts)
-    network = _trained(x, y, epochs, cache_folder)
+def images(setting: Setting, n_training: int, n_shown: int, epochs: int) -> Images:
+    """Train the network or read it from the cache, and take images that it classifies right.
+
+    The split is CIFAR-10's own; another seed takes other images of both parts.
+    """
+    seed = setting.seed
+    parts = [np.load(setting.data / file) for file in FILES]
+    (x, y), (x_test, y_test) = (
+        _standardised(part["images"], part["labels"], seed) for part in parts
+    )
+    network = _trained(x, y, epochs, setting.cache, seed)
     with torch.no_grad():
         told = torch.cat([network(some).argmax(1) for some in x_test.split(100)])
     is_right = told == y_test
@@ -55,19 +63,21 @@ def images(data: Path, cache_folder: Path, n_training: int, n_shown: int, epochs
     return Images(network, x[:n_training], x_test[shown], told[shown], accuracy, names)
 
 
-def _standardised(pixels: FloatArray, labels: FloatArray) -> tuple[Tensor, Tensor]:
+def _standardised(pixels: FloatArray, labels: FloatArray, seed: int) -> tuple[Tensor, Tensor]:
     """Return images with 0 for grey, and labels, in an order that mixes the classes."""
-    order = np.random.default_rng(0).permutation(len(pixels))
+    order = np.random.default_rng(seed).permutation(len(pixels))
     x = torch.tensor(np.moveaxis(pixels[order] / 255.0, 3, 1) - 0.5, dtype=torch.float32) * 4
     return x, torch.tensor(labels[order].astype(np.int64))
 
 
-def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path) -> nn.Sequential:
+def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -> nn.Sequential:
     """Return a network that has seen images with random regions at 0, and mirrored ones."""
-    key = hashlib.sha256(Path(__file__).read_bytes() + f"{epochs} {torch.__version__}".encode())
+    key = hashlib.sha256(
+        Path(__file__).read_bytes() + f"{epochs} {torch.__version__} {seed}".encode()
+    )
     path = cache_folder / f"cifar-masked-{key.hexdigest()[:12]}.pt"
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         network = _network()
         if path.is_file():
             network.load_state_dict(torch.load(path, weights_only=True))

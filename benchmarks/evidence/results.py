@@ -1,4 +1,4 @@
-"""Files of results: written by runs, read by the page."""
+"""Files of results, one for each item and network: written by runs, read by the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .items import Comparison, Item, Setting, verdict
+from .items import Comparison, Item, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks" / "evidence_results"
@@ -23,12 +23,12 @@ _PACKAGES = ("numpy", "torch", "shap", "captum", "scikit-learn")
 
 @dataclass(frozen=True)
 class Result:
-    """What was computed for an item, and where.
+    """What was computed for an item with one network, and where.
 
     Attributes
     ----------
-    name : str
-        The item.
+    name, seed : str, int
+        The item, and the number of the network.
     comparisons, settings, table, notes
         As in `Outcome`.
     origin : dict of str to str
@@ -38,6 +38,7 @@ class Result:
     """
 
     name: str
+    seed: int
     comparisons: Sequence[Comparison]
     settings: Mapping[str, str]
     table: Mapping[str, Sequence[str]]
@@ -45,46 +46,47 @@ class Result:
     origin: Mapping[str, str]
     has_picture: bool
 
-    @property
-    def verdict(self) -> str:
-        """The verdict that follows from the numbers."""
-        return verdict(self.comparisons)
-
 
 def compute(item: Item, setting: Setting, folder: Path) -> Result:
-    """Run an item, and write its numbers and its picture."""
+    """Run an item with a network, and write its numbers, and for the first network its picture."""
     if item.run is None:
         raise ValueError(f"{item.name} {item.reason}")
-    started = time.perf_counter()
+    started = time.process_time()
     outcome = item.run(setting)
-    folder.mkdir(parents=True, exist_ok=True)
-    if outcome.draw is not None:
-        outcome.draw(folder / f"{item.name}.png")
+    file = path(item.name, setting.seed, folder)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    has_picture = outcome.draw is not None and setting.seed == 0
+    if outcome.draw is not None and has_picture:
+        outcome.draw(file.with_suffix(".png"))
     result = Result(
         name=item.name,
+        seed=setting.seed,
         comparisons=outcome.comparisons,
         settings=outcome.settings,
         table=outcome.table,
         notes=outcome.notes,
-        origin=_origin(time.perf_counter() - started, setting.is_quick),
-        has_picture=outcome.draw is not None,
+        origin=_origin(time.process_time() - started, setting.is_quick),
+        has_picture=has_picture,
     )
-    path(item.name, folder).write_text(
+    file.write_text(
         json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     return result
 
 
-def load(name: str, folder: Path) -> Result:
-    """Read the result of an item."""
-    saved: dict[str, Any] = json.loads(path(name, folder).read_text(encoding="utf-8"))
-    comparisons = [Comparison(**comparison) for comparison in saved.pop("comparisons")]
-    return Result(comparisons=comparisons, **saved)
+def load(name: str, folder: Path) -> list[Result]:
+    """Read the results of an item, in the order of the networks."""
+    results = []
+    for file in sorted((folder / name).glob("*.json"), key=lambda one: int(one.stem)):
+        saved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        comparisons = [Comparison(**comparison) for comparison in saved.pop("comparisons")]
+        results.append(Result(comparisons=comparisons, **saved))
+    return results
 
 
-def path(name: str, folder: Path) -> Path:
-    """Return the file of an item's numbers."""
-    return folder / f"{name}.json"
+def path(name: str, seed: int, folder: Path) -> Path:
+    """Return the file of an item's numbers with one network."""
+    return folder / name / f"{seed}.json"
 
 
 def _origin(seconds: float, is_quick: bool) -> dict[str, str]:

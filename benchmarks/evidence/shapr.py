@@ -12,7 +12,7 @@ import numpy as np
 
 import shap_ext
 
-from .items import Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting
 
 _NAMES = ("Solar.R", "Wind", "Temp", "Month", "Day")
 _N_TRAIN, _MEAN_OUTCOME = 108, 42.4444444
@@ -67,10 +67,10 @@ def _model(x: Any) -> Any:
     return _INTERCEPT + x @ np.array(_SLOPES)
 
 
-def _values(explainer_class: Any, n_draws: int, **options: Any) -> Any:
+def _values(explainer_class: Any, setting: Setting, **options: Any) -> Any:
     """Return our values, (3, 5)."""
-    masker = shap_ext.maskers.Gaussian(_rows(), draws=n_draws)
-    explainer = explainer_class(_model, masker, seed=0, **options)
+    masker = shap_ext.maskers.Gaussian(_rows(), draws=64 if setting.is_quick else 1024)
+    explainer = explainer_class(_model, masker, seed=setting.seed, **options)
     return explainer(np.array(_ROWS), silent=True).values
 
 
@@ -79,29 +79,35 @@ def _shift() -> float:
     return float(_model(np.array(_MEAN)) - _MEAN_OUTCOME)
 
 
-def _compared(published: Any, ours: Any) -> list[Comparison]:
+def _compared(published: Any, ours: Any, control: Any) -> list[Comparison]:
     return [
         Comparison(
-            f"{name}, row {row + 1}", published[row][column], float(ours[row, column]), None,
-            is_ratio=False,
+            f"{name}, row {row + 1}", published[row][column], float(ours[row, column]),
+            float(control[row, column]), None, is_ratio=False,
         )
         for row in range(len(_ROWS))
         for column, name in enumerate(_NAMES)
     ]  # fmt: skip
 
 
+def _symmetric_values(setting: Setting) -> Any:
+    """Return conditional Shapley values as shapr counts them.
+
+    shapr's value of no feature is the mean outcome; each of five features has a fifth of that.
+    """
+    return _values(shap_ext.EnumerationExplainer, setting) + _shift() / 5
+
+
 def _symmetric(setting: Setting) -> Outcome:
     """Compare conditional Shapley values."""
-    ours = _values(shap_ext.EnumerationExplainer, 64 if setting.is_quick else 1024)
-    # shapr's value of no feature is the mean outcome; each of five features has a fifth of that.
-    return Outcome(_compared(_SYMMETRIC, ours + _shift() / 5), _settings("all 32 coalitions"))
+    independent = (np.array(_ROWS) - _MEAN) * np.array(_SLOPES) + _shift() / 5
+    compared = _compared(_SYMMETRIC, _symmetric_values(setting), independent)
+    return Outcome(compared, _settings("all 32 coalitions"))
 
 
 def _asymmetric(setting: Setting) -> Outcome:
     """Compare asymmetric values, and find where shapr's come from."""
-    ours = _values(
-        shap_ext.AsymmetricExplainer, 64 if setting.is_quick else 1024, order=list(_ORDER)
-    )
+    ours = _values(shap_ext.AsymmetricExplainer, setting, order=list(_ORDER))
     ours[:, :2] += _shift() / 2  # the first of them comes first in half of the orders
     regressed = np.array([_restricted_regression(np.array(row)) for row in _ROWS])
     table = {"": list(_NAMES)}
@@ -122,9 +128,8 @@ def _asymmetric(setting: Setting) -> Outcome:
         f"By that regression we find the published numbers to {off:.3f}, so that the conditional "
         "means agree."
     )
-    return Outcome(
-        _compared(_ASYMMETRIC, ours), _settings("8 coalitions, 4 orders"), table, (note,)
-    )
+    compared = _compared(_ASYMMETRIC, ours, _symmetric_values(setting))
+    return Outcome(compared, _settings("8 coalitions, 4 orders"), table, (note,))
 
 
 def _restricted_regression(row: Any) -> Any:
@@ -167,7 +172,7 @@ def _expected(row: Any, given: list[int]) -> float:
 def _settings(evaluated: str) -> dict[str, str]:
     return {
         "data": "R's airquality, 108 complete rows for the distribution, by mean and covariance",
-        "model": "linear, of 111 rows",
+        "model": "linear, of 111 rows; the same for all seeds, which draw the absent features",
         "rows": str(len(_ROWS)),
         "evaluated": evaluated,
     }
@@ -175,17 +180,17 @@ def _settings(evaluated: str) -> dict[str, str]:
 
 ITEMS = (
     Item(
-        "shapr-conditional",
-        "Conditional Shapley values of a linear model",
-        "shapr 1.0.8, snapshot of its tests `output_lm_numeric_lm_separate`",
-        minutes=0.1,
-        run=_symmetric,
+        "shapr-conditional", "Conditional Shapley values of a linear model",
+        "shapr 1.0.8, snapshot of its tests",
+        (Claim("output_lm_numeric_lm_separate", "_snaps/regression-output.md",
+               "values of independent features"),),
+        minutes=0.1, run=_symmetric,
     ),
     Item(
-        "shapr-asymmetric",
-        "Asymmetric values of a linear model",
-        "shapr 1.0.8, snapshot of its tests `output_asym_cond_reg`",
-        minutes=0.1,
-        run=_asymmetric,
+        "shapr-asymmetric", "Asymmetric values of a linear model",
+        "shapr 1.0.8, snapshot of its tests",
+        (Claim("output_asym_cond_reg", "_snaps/asymmetric-causal-output.md",
+               "symmetric conditional values"),),
+        minutes=0.1, run=_asymmetric,
     ),
-)
+)  # fmt: skip

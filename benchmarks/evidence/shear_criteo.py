@@ -18,21 +18,21 @@ from core_games import CoreGame
 from data_files import parts
 from metrics import absolute_error, ranking_accuracy
 from network_training import InputArray, LabelArray
-from scores import paired_ratio
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 import shapley_adapters as core
 
-from .items import Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 _FILE = "criteo_ctr/criteo_ctr.csv.gz"
 _PER_PLAYER = (8, 16, 32)
-_SHEAR, _AS_RELEASED, _ANTITHETIC = "SHEAR", "APS, authors' indices", "APS, all pairs"
-_PAPER = "SHEAR (Wang et al., 2022)"
+_SHEAR, _PLAIN = "SHEAR", "PS"
+_AS_RELEASED, _ANTITHETIC = "APS, authors' indices", "APS, all pairs"
+_PAPER = "SHEAR"
 _CODES = 500
 """Codes of the categories, by hashing; code 0 stands for an absent category."""
 
@@ -101,8 +101,8 @@ def _clicks(setting: Setting, n_rows: int) -> _Clicks:
         [frame[f"C{i}"].fillna("missing").map(_code).to_numpy(float) for i in range(1, 27)], axis=1
     )
     inputs = np.concatenate([scaled, codes], axis=1).astype(np.float32)
-    places = parts(len(inputs))
-    network = _trained(inputs[places["training"]], labels[places["training"]])
+    places = parts(len(inputs), setting.seed)
+    network = _trained(inputs[places["training"]], labels[places["training"]], setting.seed)
     test = places["test"]
     with torch.no_grad():
         logits = network(torch.as_tensor(inputs[test])).numpy()
@@ -115,10 +115,10 @@ def _code(category: str) -> int:
     return 1 + int(hashlib.md5(category.encode()).hexdigest(), 16) % _CODES
 
 
-def _trained(inputs: InputArray, labels: LabelArray) -> DeepFM:
+def _trained(inputs: InputArray, labels: LabelArray, seed: int) -> DeepFM:
     """Train on rows in which some features are absent, so that the network expects it."""
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         network = DeepFM(13, 26)
         optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.05)
         x, y = torch.as_tensor(inputs), torch.as_tensor(labels).float()
@@ -141,7 +141,7 @@ _Scores = dict[str, FloatArray]
 @cache
 def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
     """Return absolute errors, accuracies of rankings, and settings."""
-    n_rows, n_seeds, budget = (3, 1, 4_000) if setting.is_quick else (20, 4, 60_000)
+    n_rows, n_seeds, budget = (3, 1, 4_000) if setting.is_quick else (10, 2, 30_000)
     clicks = _clicks(setting, n_rows)
     game = clicks.game()
     converged = core.estimate(game, core.RandomOrder(), core.Settings(seed=99, budget=budget))
@@ -150,7 +150,7 @@ def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
         _SHEAR: core.Shear,
         "KS": lambda: core.least_squares(False, "kernel", True, False),
         "KS-Pair": lambda: core.least_squares(True, "kernel", True, False),
-        "PS": lambda: core.RandomOrder(antithetic=False),
+        _PLAIN: lambda: core.RandomOrder(antithetic=False),
         _ANTITHETIC: core.RandomOrder,
     }
 
@@ -172,7 +172,7 @@ def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
         "data": "Criteo, 1,644 of its 45 million rows",
         "network": f"DeepFM, area under the curve {clicks.area:.2f}, logit of a click",
         "rows": str(n_rows),
-        "seeds": str(n_seeds),
+        "draws": str(n_seeds),
         "values": f"permutations, {budget:,} evaluations a row, known to a Σ of {off:.2g}",
     }
     return errors, rankings, settings
@@ -180,7 +180,7 @@ def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
 
 def _as_released(values: Callable[[str, int, int], FloatArray], n: int, seed: int) -> FloatArray:
     """Return the mean of N orders of which two, as in the authors' code, have no reverse."""
-    paired, single = values(_ANTITHETIC, n - 2, seed), values("PS", 2, seed + 1000)
+    paired, single = values(_ANTITHETIC, n - 2, seed), values(_PLAIN, 2, seed + 1000)
     mean: FloatArray = ((n - 2) * paired + 2 * single) / n
     return mean
 
@@ -195,27 +195,23 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
         for index, per_player in enumerate(_PER_PLAYER):
             if name in (_SHEAR, _ANTITHETIC):
                 continue
-            own, other = scores[_SHEAR][index], of_budgets[index]
+            other = of_budgets[index].mean()
+            own, plain = (scores[one][index].mean() for one in (_SHEAR, _PLAIN))
             if is_ranking:
-                gap = own - other
-                error = float(gap.std() / np.sqrt(gap.size))
                 quantity = f"{metric} of {_SHEAR} less that of {name}, N = {per_player}"
-                comparisons.append(
-                    Comparison(quantity, None, float(gap.mean()), 0.0, "above", False, error)
-                )
+                gaps = float(own - other), float(plain - other)
+                comparisons.append(Comparison(quantity, None, *gaps, 0.0, "above", False))
             else:
-                ratio, error = paired_ratio(other, own)
                 quantity = f"{metric} of {name} over that of {_SHEAR}, N = {per_player}"
-                comparisons.append(Comparison(quantity, None, ratio, 1.0, "above", True, error))
+                ratios = float(other / own), float(other / plain)
+                comparisons.append(Comparison(quantity, None, *ratios, leads="above"))
     table = {"": [f"{metric}, N = {n}" for n in _PER_PLAYER]}
     for name, of_budgets in scores.items():
         table[name] = [f"{one.mean():.4f}" for one in of_budgets]
     note = (
         "The paper computes all coalitions of 39 features, 2³⁹ a row, which is not possible; ours "
         "are converged values. Our estimators, each coalition paid for once: KS and KS-Pair are "
-        "one regression on all of them, and SHEAR learns its cooperators from the same "
-        "evaluations. With the authors' indices, SHEAR leads APS by far; with every order "
-        "reversed, APS leads SHEAR."
+        "one regression on all of them, and SHEAR learns its cooperators from the same evaluations."
     )
     return Outcome(comparisons, settings, table, (note,), partial(_draw, scores, metric))
 
@@ -235,13 +231,20 @@ def _draw(scores: _Scores, metric: str, path: Path) -> None:
     plt.close(figure)
 
 
+_LEAST = Claim(
+    "SHEAR achieves the least absolute estimation error and the most accurate feature importance "
+    "ranking",
+    "Section 5.2",
+    "plain orders (PS) in SHEAR's place",
+)
+
 ITEMS = (
     Item(
-        "shear-2c", "Absolute error on Criteo", f"{_PAPER}, Figure 2c", (_FILE,), 1,
+        "shear-2c", "Absolute error on Criteo", f"{_PAPER}, Figure 2c", (_LEAST,), (_FILE,), 0.5,
         partial(_figure, False),
     ),
     Item(
-        "shear-2f", "Accuracy of the ranking on Criteo", f"{_PAPER}, Figure 2f", (_FILE,), 1,
-        partial(_figure, True),
+        "shear-2f", "Accuracy of the ranking on Criteo", f"{_PAPER}, Figure 2f", (_LEAST,),
+        (_FILE,), 0.5, partial(_figure, True),
     ),
 )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,8 @@ from coalition_games import FloatArray, IntArray, TabulatedGame, tabulate
 from data_files import parts
 from network_training import InputArray, LabelArray, accuracy, trained_network
 from torch import Tensor, nn
+
+from .items import Setting
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class ExplainedTable:
         The names of the players.
     accuracy : float
         On the test part.
+    is_margin : bool
+        Whether f¹ − f⁰ is explained, or else f¹.
     """
 
     network: nn.Module
@@ -59,6 +62,7 @@ class ExplainedTable:
     player_of_column: IntArray
     players: list[str]
     accuracy: float
+    is_margin: bool = False
 
     @property
     def reference(self) -> InputArray:
@@ -66,10 +70,14 @@ class ExplainedTable:
         return np.zeros_like(self.rows[:1])
 
     def predict(self, inputs: InputArray) -> FloatArray:
-        """Return the logit of class 1, (B,)."""
+        """Return the explained output, (B,)."""
         with torch.no_grad():
-            logits: Tensor = self.network(torch.as_tensor(inputs, dtype=torch.float32))
-        return logits[:, 1].numpy().astype(np.float64)
+            output = self._output(torch.as_tensor(inputs, dtype=torch.float32))
+        return output.numpy().astype(np.float64)
+
+    def _output(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits[:, 1] - logits[:, 0] if self.is_margin else logits[:, 1]
 
     def game(self) -> TabulatedGame:
         """Return the values of all coalitions of all rows."""
@@ -78,7 +86,7 @@ class ExplainedTable:
     def cross_contributions(self) -> FloatArray:
         """Return η of Eq. 11, (R, M, M): the largest of the blocks of two players' columns."""
         x = torch.as_tensor(self.rows)
-        of_row = torch.func.hessian(lambda row: self.network(row[None])[0, 1])
+        of_row = torch.func.hessian(lambda row: self._output(row[None])[0])
         hessians = torch.func.vmap(of_row, chunk_size=16)(x).detach().abs().numpy()
         distances = np.abs(self.rows)
         cross = hessians * distances[:, :, None] * distances[:, None, :]
@@ -89,9 +97,11 @@ class ExplainedTable:
         return scores
 
 
-def explained_table(table: TableFile, data: Path, cache: Path, n_rows: int) -> ExplainedTable:
+def explained_table(
+    table: TableFile, setting: Setting, n_rows: int, *, is_margin: bool = False
+) -> ExplainedTable:
     """Read and encode a table, train the network or read it from the cache, and take rows."""
-    frame = pd.read_csv(data / table.file).drop(columns=list(table.dropped))
+    frame = pd.read_csv(setting.data / table.file).drop(columns=list(table.dropped))
     labels: LabelArray = (frame.pop(table.label) == table.positive).to_numpy(np.int64)
     blocks = {
         name: column.to_frame().astype(np.float64)
@@ -100,14 +110,16 @@ def explained_table(table: TableFile, data: Path, cache: Path, n_rows: int) -> E
         for name, column in frame.items()
     }
     encoded = pd.concat(blocks.values(), axis=1).to_numpy(np.float64)
-    indices = parts(len(encoded))
+    indices = parts(len(encoded), setting.seed)
     of_training = encoded[indices["training"]]
     spread = of_training.std(axis=0)
     scaled = (encoded - of_training.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     inputs = {part: scaled[rows].astype(np.float32) for part, rows in indices.items()}
     targets = {part: labels[rows] for part, rows in indices.items()}
     make = partial(_softplus_network, scaled.shape[1])
-    network = trained_network(f"{table.name}-softplus", make, inputs, targets, cache)
+    network = trained_network(
+        f"{table.name}-softplus", make, inputs, targets, setting.cache, setting.seed
+    )
     sizes = [block.shape[1] for block in blocks.values()]
     return ExplainedTable(
         network=network,
@@ -115,6 +127,7 @@ def explained_table(table: TableFile, data: Path, cache: Path, n_rows: int) -> E
         player_of_column=np.repeat(np.arange(len(sizes)), sizes),
         players=[str(name) for name in blocks],
         accuracy=accuracy(network, inputs["test"], targets["test"]),
+        is_margin=is_margin,
     )
 
 

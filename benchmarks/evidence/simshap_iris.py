@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -9,63 +10,61 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from coalition_games import FloatArray, tabulate
-from scipy.stats import sem
 from sklearn.linear_model import LogisticRegression
 
 import shap_ext
 
-from .items import Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 _FILE = "iris/iris.csv.gz"
-_PUBLISHED = {5: 0.577, 20: 0.144, 45: 0.070, 60: 0.052, 75: 0.050, 100: 0.042}
+_PUBLISHED = {5: 0.577, 20: 0.144, 45: 0.070, 100: 0.042}
 _COMPARED_WITH = 20
-_TEST, _EPOCHS = 14, 300
+_TEST, _EPOCHS = 14, 150
 
 
 def _table_13(setting: Setting) -> Outcome:
     """Train on more and more rows; compare each error with that of 20 rows."""
-    n_splits, sizes = (1, (5, 20, 45)) if setting.is_quick else (3, tuple(_PUBLISHED))
+    sizes = (5, 20, 45) if setting.is_quick else tuple(_PUBLISHED)
     inputs, exact, model, accuracy = _iris(setting.data)
-    distances = np.array(
-        [
-            [_distance(inputs, exact, model, split, size, setting) for size in sizes]
-            for split in range(n_splits)
-        ]
-    )
-    base = sizes.index(_COMPARED_WITH)
-    comparisons = []
-    for index, size in enumerate(sizes):
-        if index != base:
-            ratios = distances[:, index] / distances[:, base]
-            comparisons.append(
-                Comparison(
-                    f"distance with {size} rows over that with {_COMPARED_WITH}",
-                    _PUBLISHED[size] / _PUBLISHED[_COMPARED_WITH],
-                    float(ratios.mean()),
-                    error=float(sem(ratios)) if n_splits > 1 else 0.0,
-                )
-            )
+    order = np.random.default_rng(setting.seed).permutation(len(inputs))
+    held_out = order[-_TEST:]
+    found, control = {}, {}
+    for size in sizes:
+        rows = order[:size]
+        found[size] = _distance(_by_network(inputs[rows], inputs[held_out], model, setting),
+                                exact[held_out])  # fmt: skip
+        control[size] = _distance(exact[rows].mean(axis=0), exact[held_out])
+    comparisons = [
+        Comparison(
+            f"distance with {size} rows over that with {_COMPARED_WITH}",
+            _PUBLISHED[size] / _PUBLISHED[_COMPARED_WITH],
+            found[size] / found[_COMPARED_WITH],
+            control[size] / control[_COMPARED_WITH],
+        )
+        for size in sizes
+        if size != _COMPARED_WITH
+    ]
     settings = {
         "data": "Iris, 114 of the 150 rows",
         "model": f"logistic regression (theirs is not named), accuracy {accuracy:.3f}",
         "epochs": str(_epochs(setting)),
         "held-out rows": str(_TEST),
-        "splits": str(n_splits),
     }
     table = {
         "": [f"{size} rows" for size in sizes],
         "published": [f"{_PUBLISHED[size]:.3f}" for size in sizes],
-        "ours": [f"{distance:.3f}" for distance in distances.mean(axis=0)],
+        "ours": [f"{found[size]:.3f}" for size in sizes],
     }
     note = (
         "The mean l2 distance to the exact values on held-out rows, over the probabilities of the "
-        f"three classes. Theirs with all 120 rows, .033, is left out. Mean l2 norm of the values: "
+        f"three classes. Theirs with 60, 75 and 120 rows, .052, .050 and .033, are left out. "
+        "Mean l2 norm of the values: "
         f"{np.sqrt((exact**2).sum(axis=(1, 2))).mean():.2f}."
     )
-    draw = partial(_draw, sizes, distances)
+    draw = partial(_draw, found)
     return Outcome(comparisons, settings, table, (note,), draw)
 
 
@@ -93,37 +92,33 @@ def _probability(model: LogisticRegression, label: int, rows: FloatArray) -> Flo
     return probabilities
 
 
-def _distance(
-    inputs: FloatArray,
-    exact: FloatArray,
-    model: LogisticRegression,
-    split: int,
-    size: int,
-    setting: Setting,
-) -> float:
-    """Train SimSHAP as printed on some rows, and return its mean distance on the held-out ones."""
-    order = np.random.default_rng(split).permutation(len(inputs))
+def _by_network(
+    training: FloatArray, rows: FloatArray, model: LogisticRegression, setting: Setting
+) -> FloatArray:
+    """Train SimSHAP as printed on some rows, and explain others, (R, 4, 3)."""
     explainer = shap_ext.SimShapExplainer(
         model.predict_proba,
         np.zeros((1, 4)),
-        training_data=inputs[order[:size]],
+        training_data=training,
         labels="simsemivalue",
         evaluations=16,
         epochs=_epochs(setting),
-        validation_share=max(0.1, 1 / size),
+        validation_share=max(0.1, 1 / len(training)),
         efficient=False,
-        seed=split,
+        seed=setting.seed,
     )
-    held_out = order[-_TEST:]
-    values = explainer.fit(silent=True).stream(inputs[held_out], silent=True)
-    return float(np.sqrt(((values - exact[held_out]) ** 2).sum(axis=(1, 2))).mean())
+    values: FloatArray = explainer.fit(silent=True).stream(rows, silent=True)
+    return values
 
 
-def _draw(sizes: tuple[int, ...], distances: FloatArray, path: Path) -> None:
+def _distance(values: FloatArray, exact: FloatArray) -> float:
+    return float(np.sqrt(((values - exact) ** 2).sum(axis=(1, 2))).mean())
+
+
+def _draw(found: Mapping[int, float], path: Path) -> None:
     figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    panel.plot(sizes, [_PUBLISHED[size] for size in sizes], marker="s", label="published")
-    spread = distances.std(axis=0)
-    panel.errorbar(sizes, distances.mean(axis=0), spread, marker="o", capsize=2, label="ours")
+    panel.plot(list(found), [_PUBLISHED[size] for size in found], marker="s", label="published")
+    panel.plot(list(found), list(found.values()), marker="o", label="ours")
     panel.set_yscale("log")
     panel.set_xlabel("training rows")
     panel.set_ylabel("mean l2 distance")
@@ -136,6 +131,9 @@ def _draw(sizes: tuple[int, ...], distances: FloatArray, path: Path) -> None:
 ITEMS = (
     Item(
         "simshap-13", "Error on Iris against the training rows",
-        "SimSHAP (2023), Table 13", (_FILE,), 2, _table_13,
+        "SimSHAP, Table 13",
+        (Claim("Mean l_2 distance as a function of data size", "caption of Table 13",
+               "the mean values of the training rows for each row, in SimSHAP's place"),),
+        (_FILE,), 1, _table_13,
     ),
 )  # fmt: skip

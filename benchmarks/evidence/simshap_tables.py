@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ from tables import companies, news
 
 import shap_ext
 
-_CONVERGED = 40_000
-"""Evaluations a row where there are too many players for all coalitions."""
+from .items import Setting
 
 _MOST_EXACT = 12
 
@@ -66,10 +65,10 @@ class Explained:
         """M."""
         return self.rows.shape[1]
 
-    def explainer(self, algorithm: str, **options: Any) -> Any:
+    def explainer(self, algorithm: str, *, seed: int = 0, **options: Any) -> Any:
         """Return an explainer of ours of the surrogate."""
         return shap.Explainer(
-            self.surrogate, self.surrogate.reference, algorithm=algorithm, seed=0, **options
+            self.surrogate, self.surrogate.reference, algorithm=algorithm, seed=seed, **options
         )
 
     def l1(self, values: FloatArray) -> FloatArray:
@@ -85,12 +84,13 @@ class Explained:
 
 
 def explained(
-    name: str, data: Path, *, n_training: int, n_rows: int, epochs: int, n_evaluations: int = 0
+    name: str, setting: Setting, *, n_training: int, n_rows: int, epochs: int, n_evaluations: int
 ) -> Explained:
     """Train the trees and their surrogate, and compute the surrogate's Shapley values."""
-    inputs, labels = _read(name, data)
-    places = parts(len(inputs))
-    trees = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+    seed = setting.seed
+    inputs, labels = _read(name, setting.data, seed)
+    places = parts(len(inputs), seed)
+    trees = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=seed)
     trees.fit(inputs[places["training"]], labels[places["training"]])
     test = places["test"]
     accuracy = float((trees.predict(inputs[test]) == labels[test]).mean())
@@ -100,12 +100,12 @@ def explained(
         network_options={"widths": (128,) * 3},
         coalitions=8,
         epochs=epochs,
-        seed=0,
+        seed=seed,
     )
     surrogate.fit(training, silent=True)
     rows = inputs[test[:n_rows]]
     started = time.process_time()
-    exact, source = _values(surrogate, rows, n_evaluations or _CONVERGED)
+    exact, source = _values(surrogate, rows, n_evaluations)
     seconds = (time.process_time() - started) / n_rows
     of_validation = surrogate.validation
     settings = {
@@ -121,10 +121,11 @@ def explained(
     return Explained(surrogate, training, rows, exact, settings, seconds)
 
 
-def _read(name: str, data: Path) -> tuple[InputArray, LabelArray]:
+def _read(name: str, data: Path, seed: int) -> tuple[InputArray, LabelArray]:
     """Return numbers that networks can learn from, and labels."""
     if name != "census":
         table = companies(data) if name == "bankruptcy" else news(data)
+        table = replace(table, seed=seed)
         return table.scores, table.labels
     frame = pd.read_csv(data / FILES[name]).drop(columns=["fnlwgt", "education"])
     labels: LabelArray = (frame.pop("income") == ">50K").to_numpy(np.int64)

@@ -1,0 +1,263 @@
+"""The rule of the verdicts: each case has its condition, and the words that the page prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from scipy.stats import t as student
+
+from .items import Comparison
+
+FACTOR, DIFFERENCE = 1.25, 0.02
+CONFIDENCE = 0.95
+FEWEST_NETWORKS = 3
+
+Case = TypeVar("Case")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Case]):
+    """A name, and when it is given: the words of the page and the condition of the code."""
+
+    name: str
+    words: str
+    holds: Callable[[Case], bool]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number of several networks, beside what the paper says of it.
+
+    Attributes
+    ----------
+    numbers : sequence of float
+        One for each network.
+    of : Comparison
+        Of any of the networks: what the paper says.
+    """
+
+    numbers: Sequence[float]
+    of: Comparison
+
+    @property
+    def mean(self) -> float:
+        """The mean over networks."""
+        return float(np.mean(self.numbers))
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; NaN for a single network."""
+        n = len(self.numbers)
+        return float(np.std(self.numbers, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the mean, by Student's t."""
+        n = len(self.numbers)
+        if n < 2:
+            return -math.inf, math.inf
+        half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * self.error
+        return self.mean - half, self.mean + half
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Between which numbers agree with the published one; None if there is no such number."""
+        theirs = self.of.theirs
+        if theirs is None:
+            return None
+        if self.of.is_ratio:
+            return theirs / FACTOR, theirs * FACTOR
+        return theirs - DIFFERENCE, theirs + DIFFERENCE
+
+    @property
+    def side(self) -> str | None:
+        """The side that the paper names, "above" or "below"; None if it names none."""
+        neutral, theirs = self.of.neutral, self.of.theirs
+        if neutral is None or self.of.leads is not None:
+            return self.of.leads
+        if theirs is None or theirs == neutral:
+            return None
+        return "above" if theirs > neutral else "below"
+
+
+def _agrees(spread: Spread) -> bool:
+    low, high = spread.interval
+    return spread.bounds is not None and spread.bounds[0] <= low and high <= spread.bounds[1]
+
+
+def _is_beyond(spread: Spread, side: str) -> bool:
+    low, high = spread.interval
+    neutral = spread.of.neutral
+    return neutral is not None and (low > neutral if side == "above" else high < neutral)
+
+
+def _is_on_their_side(spread: Spread) -> bool:
+    return spread.side is not None and _is_beyond(spread, spread.side)
+
+
+def _is_elsewhere(spread: Spread) -> bool:
+    if spread.side is not None:
+        return _is_beyond(spread, "below" if spread.side == "above" else "above")
+    low, high = spread.interval
+    return spread.bounds is not None and (high < spread.bounds[0] or low > spread.bounds[1])
+
+
+AGREES, SAME, OTHER, OPEN = "agrees", "same side", "differs", "open"
+ANSWERS: Sequence[Answer[Spread]] = (
+    Answer(
+        AGREES,
+        f"the whole interval is within a factor of {FACTOR} of the published ratio, or within "
+        f"{DIFFERENCE} of the published score",
+        _agrees,
+    ),
+    Answer(
+        SAME,
+        "the whole interval is on the paper's side of the neutral number, which is 1 for ratios "
+        "and 0 for differences",
+        _is_on_their_side,
+    ),
+    Answer(
+        OTHER,
+        "the whole interval is on the other side; or, for numbers that have no sides (accuracies, "
+        "values, sides that are equal there), it lies outside the bounds of the first case",
+        _is_elsewhere,
+    ),
+    Answer(OPEN, "all others", lambda _: True),
+)
+"""The first that holds is given."""
+
+_WORTH = {AGREES: 2, SAME: 1, OTHER: 0, OPEN: 0}
+
+
+def answer(spread: Spread) -> str:
+    """Return what networks say of a published number."""
+    return next(one.name for one in ANSWERS if one.holds(spread))
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A comparison over all networks: our number, and that of the control."""
+
+    ours: Spread
+    control: Spread
+
+    @property
+    def answer(self) -> str:
+        """What our numbers say."""
+        return answer(self.ours)
+
+    @property
+    def is_passed_by_control(self) -> bool:
+        """Whether the control says as much for the paper as we do, or was not run."""
+        worth = _WORTH[self.answer]
+        return worth > 0 and (not self.is_controlled or worth <= _WORTH[answer(self.control)])
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether the control was run with all networks."""
+        return not math.isnan(self.control.mean)
+
+
+def gather(runs: Sequence[Sequence[Comparison]]) -> list[Tested]:
+    """Return each comparison over the networks that have it."""
+    by_quantity: dict[str, list[Comparison]] = {}
+    for run in runs:
+        for comparison in run:
+            by_quantity.setdefault(comparison.quantity, []).append(comparison)
+    return [
+        Tested(
+            Spread([one.ours for one in found], found[0]),
+            Spread([one.control for one in found], found[0]),
+        )
+        for found in by_quantity.values()
+    ]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of an item.
+
+    Attributes
+    ----------
+    is_possible : bool
+        Whether it can be computed at all.
+    n_networks : int
+        How many networks were run.
+    tested : sequence of Tested
+        Their comparisons.
+    """
+
+    is_possible: bool
+    n_networks: int
+    tested: Sequence[Tested]
+
+    @property
+    def counted(self) -> list[str]:
+        """The answers of the comparisons that the control does not pass."""
+        return [one.answer for one in self.tested if not one.is_passed_by_control]
+
+    def share(self, *names: str) -> float:
+        """Return the share of some answers among those that count."""
+        return sum(self.counted.count(name) for name in names) / len(self.counted)
+
+
+IMPOSSIBLE, TOO_FEW, NO_VERDICT = "cannot be reproduced", "too few networks", "no verdict"
+REPRODUCED, IN_DIRECTION = "reproduced", "reproduced in direction"
+NOT_REPRODUCED = "not reproduced"
+VERDICTS: Sequence[Answer[Evidence]] = (
+    Answer(
+        IMPOSSIBLE,
+        "the data, the model or the people of the experiment are not available",
+        lambda e: not e.is_possible,
+    ),
+    Answer(
+        TOO_FEW,
+        f"fewer than {FEWEST_NETWORKS} networks were run",
+        lambda e: e.n_networks < FEWEST_NETWORKS,
+    ),
+    Answer(
+        NO_VERDICT,
+        "the control passes in half of the comparisons or more",
+        lambda e: 2 * len(e.counted) <= len(e.tested),
+    ),
+    Answer(
+        REPRODUCED,
+        f"all comparisons that count say “{AGREES}”",
+        lambda e: e.share(AGREES) == 1,
+    ),
+    Answer(
+        IN_DIRECTION,
+        f"more than half of them say “{AGREES}” or “{SAME}”, and none “{OTHER}”",
+        lambda e: e.share(AGREES, SAME) > 0.5 and e.share(OTHER) == 0,
+    ),
+    Answer(NOT_REPRODUCED, "all others", lambda _: True),
+)
+"""The first that holds is given."""
+
+
+def verdict(evidence: Evidence) -> str:
+    """Return the verdict on an item."""
+    return next(one.name for one in VERDICTS if one.holds(evidence))
+
+
+def words() -> str:
+    """Return the rule as the page prints it."""
+    lines = [
+        "Numbers are means over networks, each trained on another split of the data; the interval "
+        f"is that of {CONFIDENCE:.0%} by Student's t. The first case that holds is the answer of a "
+        "comparison:",
+        "",
+        *(f"- **{one.name}**: {one.words};" for one in ANSWERS),
+        "",
+        "A control takes the place of the method that the paper praises. It passes if its answer "
+        "is as good as ours, or if it was not run; the comparison then does not count. The first "
+        "case that holds is the verdict:",
+        "",
+        *(f"- **{one.name}**: {one.words};" for one in VERDICTS),
+    ]
+    return "\n".join(line[:-1] + "." if line.startswith("- ") and after == "" else line
+                     for line, after in zip(lines, [*lines[1:], ""], strict=True))  # fmt: skip
