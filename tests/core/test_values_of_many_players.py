@@ -37,6 +37,7 @@ from shapley_adapters.estimators.value_errors import ValueErrors
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.reference_games import FunctionGame
 
+ODD_GP = "shapley_adapters.estimators.odd_gp"
 FACTORS = [SizeFactors(), SizeFactors(tilt=0.5, curvature=1.0)]
 
 
@@ -424,6 +425,43 @@ def test_many_outputs_do_not_depend_on_other_rows():
     alone = posterior_of_values(coalitions, rows[:, 20:40], n_outputs=20)
     np.testing.assert_array_equal(together.means[:, 20:40], alone.means)
     np.testing.assert_array_equal(together.variances[:, 20:40], alone.variances)
+
+
+def mixed_outputs(n_players, n_outputs, seed):
+    """Return mixtures of four games of the same 8 players, and their Shapley values, (M, K)."""
+    rng = np.random.default_rng(seed)
+    players, mixing = rng.permutation(n_players)[:8], rng.normal(size=(4, n_outputs))
+    games, attributions = zip(*(small_games(8, 4 * seed + game) for game in range(4)), strict=True)
+    exact = np.zeros((n_players, n_outputs))
+    exact[players] = np.array(attributions).T @ mixing
+
+    def values(coalitions):  # sums over batches have other last bits
+        return np.round(np.array([game(coalitions[:, players]) for game in games]).T @ mixing, 8)
+
+    return values, exact
+
+
+def test_many_outputs_share_weights_of_pairs(monkeypatch):
+    """Where single players say much, pairs come; errors are at most 1.05 of those of their own."""
+    n_players, budget, errors, held = 40, 260, np.zeros(2), []
+    for seed in range(2):
+        values, exact = mixed_outputs(n_players, 12, seed)
+        for place, most in enumerate((10, 12)):
+            monkeypatch.setattr(f"{ODD_GP}.posteriors_of_rows.MOST_PRIORS", most)
+            found = estimate(values, n_players, budget, seed)
+            errors[place] += np.abs(found.values[0] - exact).sum()
+            held.append(np.abs(found.values[0] - exact) < 2 * found.standard_errors[0])
+    assert errors[0] != errors[1]
+    assert errors[0] < 1.05 * errors[1]
+    assert np.mean(held[::2]) > 0.9
+
+
+def test_shared_weights_of_pairs_do_not_depend_on_other_rows():
+    n_players, budget = 40, 260
+    values, _ = mixed_outputs(n_players, 12, seed=0)
+    together, alone = (estimate(values, n_players, budget, 3, n_rows=n) for n in (3, 1))
+    np.testing.assert_array_equal(together.values[1:2], alone.values)
+    np.testing.assert_array_equal(together.standard_errors[1:2], alone.standard_errors)
 
 
 def test_values_in_blocks_are_almost_as_good(monkeypatch):

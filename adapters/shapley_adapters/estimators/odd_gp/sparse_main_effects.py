@@ -222,34 +222,40 @@ def with_sparse_singles(
     """Return the prior of games of which few single players may matter, and expected effects.
 
     Where a mixture explains the odd part better than equal variances do, its normal functions are
-    the prior of the effects of single players: with their variances, and with these means, (R, M).
+    the prior of the effects of single players: with their variances, and with these means, of each
+    target.
 
     Parameters
     ----------
     kernel : Kernel
         Between the coalitions, that of all players first, at the strengths of the prior.
-    targets : array, (R, n)
-        The odd part of the games at the coalitions.
+    targets : array, (R, n) or (R K, n)
+        The odd part of the games at the coalitions; or of K outputs of each, which share the prior.
     prior : Prior
         That of a stack of games, whose single players are alike.
     features : Features
         Those of sparse interactions.
     """
-    (n_games, n), n_players = targets.shape, kernel.signs.shape[1]
-    singles, centres = np.full((n_games, n_players), 1 / n_players), np.zeros((n_games, n_players))
+    n, n_players = kernel.signs.shape
+    n_games, n_outputs = len(kernel.strengths), len(targets) // len(kernel.strengths)
+    singles = np.full((n_games, n_players), 1 / n_players)
+    centres = np.zeros((n_games, n_outputs, n_players))
     of_others = replace(prior, singles=np.zeros_like(singles))
     signs = np.broadcast_to(kernel.signs, (n_games, n, n_players))
-    columns = np.concatenate([signs, targets[:, :, None]], axis=2)
+    of_games = targets.reshape(n_games, n_outputs, n).swapaxes(1, 2)
+    columns = np.concatenate([signs, of_games], axis=2)
     _, whitened = factored(covariance_of(kernel, of_others, features), columns)
     for game, of_game in enumerate(whitened):
-        own, values = np.ascontiguousarray(of_game[:, :-1]), np.ascontiguousarray(of_game[:, -1:])
+        own, values = (
+            np.ascontiguousarray(part) for part in np.split(of_game, [n_players], axis=1)
+        )
         equal, mixture = main_effects(
             own.T @ own, own.T @ values, (values**2).sum(axis=0), n, is_sparse=True
         )
-        if mixture.log_evidence > equal.log_evidence:
+        if mixture.log_evidence.sum() > equal.log_evidence.sum():
             singles[game] = mixture.weights
-            centres[game] = mixture.weights * mixture.shifts[:, 0]
-    return replace(prior, singles=singles), centres
+            centres[game] = mixture.weights * mixture.shifts.T
+    return replace(prior, singles=singles), centres.reshape(len(targets), n_players)
 
 
 @dataclass(frozen=True)
