@@ -221,7 +221,7 @@ class FixedPoint:
     ) -> Prior:
         """Return the prior after one step, given the targets, (R, n), or several of one prior."""
         energies = self.energies(targets)
-        if len(energies) > len(self.expected):
+        if len(energies) > len(self.prior.strengths):
             energies = energies.mean(axis=0, keepdims=True)
         logarithms, n_players = np.log(self.prior.strengths), self.prior.strengths.shape[1]
         level = logarithms.mean(axis=1)
