@@ -6,9 +6,9 @@
 Games are sums of heavy-tailed effects of single players and of conjunctions of two to four players,
 half as many as players. The Shapley interaction of a pair is the sum of w / (|T| − 1) over the
 conjunctions T that hold it. Recall: how many of the ten strongest pairs are among the ten that are
-found. Held: how many of these ten, and of all pairs, are in their 95 % intervals. Seconds are of the
-processor, shapiq's of the clock; the cells in which a peer finds more pairs come first. No data is
-needed.
+found. Held: how many of these ten, and of all pairs, are in their 95 % intervals. Seconds are of
+the processor, shapiq's of the clock; the cells in which a peer finds more pairs come first. No data
+is needed.
 """
 
 from __future__ import annotations
