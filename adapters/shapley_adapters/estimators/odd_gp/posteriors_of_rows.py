@@ -199,8 +199,8 @@ def _posteriors(
     with_equal: list[int] = []
     others: list[int] = []
     groups: list[list[int]] = []
-    has_groups = rows is not None and weights == "learned" and not len(other_signs)
-    if has_groups and errors is None and distances is None and n - 1 < DENSE_PAIRS:
+    has_groups = weights == "learned" and not len(other_signs) and n - 1 < DENSE_PAIRS
+    if has_groups and rows is not None and errors is None and distances is None:
         groups = _groups_of_outputs(signs, targets, starts, rows)
     are_in_groups = set(chain.from_iterable(groups))
     for row in chain.from_iterable(_rows_by_start(starts)):
