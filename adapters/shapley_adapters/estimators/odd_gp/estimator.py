@@ -561,6 +561,7 @@ class OddGP(Estimator[OddDesign]):
                 errors,
                 error_freedom,
                 distances,
+                np.repeat(np.arange(n_rows), n_outputs)[is_something],
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2

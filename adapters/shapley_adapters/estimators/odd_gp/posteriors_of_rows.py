@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from ...array_types import DistanceArray, FloatArray
+from ...array_types import DistanceArray, FloatArray, IntArray
 from ...threads.thread_limits import map_in_threads, n_threads_for_rows, n_threads_within_memory
 from .equal_posterior import equal_posterior
 from .estimands import Estimand, ShapleyValues
@@ -19,10 +19,18 @@ from .left_out_values import checked_last
 from .local_interactions import find_local_interactions
 from .marginal_likelihood import Features, column_by_column
 from .posterior import Posterior, PriorChoice, choices_around, posterior, with_error_sizes
-from .prior_fitting import around_centres, fit_priors, strength_prior, with_errors
+from .prior_fitting import (
+    around_centres,
+    fit_common_prior,
+    fit_priors,
+    strength_prior,
+    with_errors,
+)
 from .prior_grid import best_of_grid
 from .sparse_interactions import SparseInteractions, find_sparse_interactions
-from .sparse_main_effects import with_sparse_singles
+from .sparse_main_effects import main_effects, with_sparse_singles
+from .values_evidence import MOST_PRIORS
+from .values_posterior import similar_outputs
 from .wider_intervals import variances_of_fading, variances_of_jumps
 
 _LEARNED_FROM = 240
@@ -65,6 +73,10 @@ each player's effect uses up so many degrees of freedom. Measured on sums of sma
 attention and pooling with 50 and 200 players: without these, 95 % intervals hold .84 to .99, with
 them .90 to 1."""
 
+_NOISE_OF_GROUPS, _MOST_FITTED = 0.1, 8
+"""Share of the values that is not of single players, where outputs are grouped; and the number of
+outputs of a group that weights are learned from."""
+
 _SHARE_LEARNED, _SHARE_OF_PAIRS = 0.5, 2.0
 """Degrees of freedom that each learned weight uses up: less than 1, because it has a prior, and
 more for interactions of pairs, which are more than the players. Measured on fitted models of 10 and
@@ -82,6 +94,7 @@ def posteriors_of_rows(
     errors: FloatArray | None = None,
     error_freedom: float = np.inf,
     distances: DistanceArray | None = None,
+    rows: IntArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -110,6 +123,8 @@ def posteriors_of_rows(
     distances : array of arrays, (B,), optional
         The distances between the players on a graph, (M, M). Learned weights use them to expect
         interactions.
+    rows : array, (B,), optional
+        The row of each target. Many outputs of a row of many players share weights in groups.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -153,6 +168,7 @@ def posteriors_of_rows(
             None if errors is None else errors[:, others],
             error_freedom,
             None if distances is None else distances[others],
+            None if rows is None or centres is not None else rows[others],
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -174,6 +190,7 @@ def _posteriors(
     errors: FloatArray | None = None,
     error_freedom: float = np.inf,
     distances: DistanceArray | None = None,
+    rows: IntArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, first_values = len(signs), slice(0, _LEARNED_FROM + 1)
@@ -181,7 +198,14 @@ def _posteriors(
     n_threads = _most_threads(n, estimand)
     with_equal: list[int] = []
     others: list[int] = []
+    groups: list[list[int]] = []
+    has_groups = weights == "learned" and not len(other_signs) and n - 1 < DENSE_PAIRS
+    if has_groups and rows is not None and errors is None and distances is None:
+        groups = _groups_of_outputs(signs, targets, starts, rows)
+    are_in_groups = set(chain.from_iterable(groups))
     for row in chain.from_iterable(_rows_by_start(starts)):
+        if row in are_in_groups:
+            continue
         is_equal = weights == "equal" or starts[row].jumps  # all players alike
         is_equal &= isinstance(estimand, ShapleyValues) and errors is None
         (with_equal if is_equal else others).append(row)
@@ -208,6 +232,9 @@ def _posteriors(
         )
 
     solved = map_in_threads(solve_block, blocks, n_threads)
+    for group in groups:
+        solved.append(_with_shared_weights(estimand, signs, targets[:, group], starts[group[0]]))
+        blocks.append(group)
     if with_equal:
         own_starts = [starts[index] for index in with_equal]
         solved.append(_with_equal_weights(signs, targets[:, with_equal], own_starts, other_signs))
@@ -364,6 +391,55 @@ def _with_own_weights(
         # With other signs, the means must be those of the predictions.
         found = with_exact_games(kernel, stack[:, searched], prior, separate, found)
     return Posterior(*(array[:, :, 0].T for array in found.arrays))
+
+
+def _groups_of_outputs(
+    signs: FloatArray, targets: FloatArray, starts: list[Prior], rows: IntArray
+) -> list[list[int]]:
+    """Return groups of outputs of a row, where it has many, for which similar players matter."""
+    groups = []
+    for row in np.unique(rows):
+        outputs = [index for index in np.flatnonzero(rows == row) if not starts[index].jumps]
+        if len(outputs) <= MOST_PRIORS or not _FEW_PLAYERS < signs.shape[1] < len(signs) - 1:
+            continue
+        values = targets[:, outputs] / np.sqrt(_NOISE_OF_GROUPS)
+        scaled, squares = signs / np.sqrt(_NOISE_OF_GROUPS), (values**2).sum(axis=0)
+        equations = scaled.T @ scaled, scaled.T @ values, squares, len(signs)
+        effects = main_effects(*equations, is_sparse=True)[-1]
+        found = similar_outputs(effects.second_moments)
+        groups += [[outputs[at] for at in group] for group in found if len(group) > 1]
+    return groups
+
+
+def _with_shared_weights(
+    estimand: Estimand, signs: FloatArray, targets: FloatArray, start: Prior
+) -> Posterior:
+    """Return the posterior for targets, (n, K), with the same strengths and interactions."""
+    n, n_players = signs.shape
+    stack, first_values = np.ascontiguousarray(targets.T), slice(0, _LEARNED_FROM + 1)
+    expectation = strength_prior(None, (1, n_players))
+    # Of the group, outputs in even steps; the search for sparse interactions sees the middle one.
+    seen = stack[:: -(-len(stack) // _MOST_FITTED)]
+    prior = around_centres(Prior.stack([start]), expectation)
+    prior = fit_common_prior(signs[first_values], seen[:, first_values], prior, expectation)
+    searched = slice(0, _n_searched(n_players))
+    kernel = Kernel.at(signs[searched], prior.strengths)
+    middle = seen[len(seen) // 2][None, searched]
+    separate, prior = _separate_interactions(kernel, middle, prior, True, None, None)
+    features = Features([own.features(signs[searched]) for own in separate])
+    of_values, centres = with_sparse_singles(kernel, stack[:, searched], prior, features)
+    left = stack - centres @ signs.T
+    n_fitted = (_SHARE_LEARNED + _SHARE_OF_SINGLES) * n_players
+    if n <= _LEARNED_FROM + 1:
+        order, choices = np.arange(n), choices_around(kernel, of_values)
+    else:
+        order = checked_last(signs)
+        upper = UpperKernel(signs[order], of_values.strengths, of_values.is_even)
+        choices = [PriorChoice(upper, of_values)]
+    columns = np.ascontiguousarray(left[:, order].T)[None]
+    found = posterior(estimand, signs[order], columns, choices, n_fitted, separate, signs[:0])
+    means, variances, predictions, freedom = (array[0] for array in found.arrays)
+    return Posterior(means + 2 * centres.T, variances, predictions, freedom)
 
 
 def _separate_interactions(

@@ -127,6 +127,16 @@ def fit_priors(
     return prior
 
 
+def fit_common_prior(
+    signs: FloatArray, targets: FloatArray, start: Prior, expectation: StrengthPrior
+) -> Prior:
+    """Return the prior, as a stack of one, that explains several targets, (k, n), best."""
+    prior = start
+    for step in _OVERRELAXATION:
+        prior = FixedPoint.from_prior(signs, prior).improved(targets, expectation, step)
+    return prior
+
+
 def with_errors(
     signs: FloatArray,
     targets: FloatArray,
@@ -209,8 +219,10 @@ class FixedPoint:
     def improved(
         self, targets: FloatArray, expectation: StrengthPrior, overrelaxation: float
     ) -> Prior:
-        """Return the prior after one step, given the targets, (R, n)."""
+        """Return the prior after one step, given the targets, (R, n), or several of one prior."""
         energies = self.energies(targets)
+        if len(energies) > len(self.prior.strengths):
+            energies = energies.mean(axis=0, keepdims=True)
         logarithms, n_players = np.log(self.prior.strengths), self.prior.strengths.shape[1]
         level = logarithms.mean(axis=1)
         log_ratios = np.log([self.prior.interactions, self.prior.noise]).T - CENTRES

@@ -10,6 +10,10 @@ The posterior is approximated by expectation propagation (Minka, 2001). The prio
 replaced by a normal function, exp((h_j c − λ_j c² / 2) / s), which gives the same mean and variance
 as the mixture does beside all other players' functions. All covariances of the effects remain. The
 evidence that comes with it decides between the mixture and equal variances, where it is exact.
+
+Several games, such as outputs that are alike, may share λ, and so the factors of matrices. Each has
+h, proportions and a scale of its own: functions then give each game its mean, and all games their
+variance on average.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from ...array_types import FloatArray
+from ...array_types import FloatArray, IntArray
 from .kernels import Kernel, Prior
 from .marginal_likelihood import Features, covariance_of, factored
 
@@ -42,48 +46,50 @@ share of .2, .71 to .81 times on the first, but 95 % intervals of the second hol
 
 @dataclass(frozen=True)
 class MainEffects:
-    """The posterior of the main effects.
+    """The posterior of the main effects of K games.
 
     Attributes
     ----------
-    means : array, (M,)
+    means : array, (M, K)
         Posterior means.
     factor : array, (M, M)
         The lower Cholesky factor of the inverse of the posterior covariances, for a scale of 1.
-    scale : float
+    scale : array, (K,)
         The factor of all variances.
-    log_evidence : float
+    log_evidence : array, (K,)
         Of the values, up to a constant.
-    weights, shifts : arrays, (M,)
-        1 / λ and h of the normal functions: prior variances, for a scale of 1, and what raises a
-        mean.
-    proportions : array, (K,)
+    weights : array, (M,)
+        1 / λ of the normal functions: prior variances, for a scale of 1.
+    shifts : array, (M, K)
+        h of the normal functions, which raises means.
+    proportions : array, (C, K)
         Those of the components of a mixture.
     """
 
     means: FloatArray
     factor: FloatArray
-    scale: float
-    log_evidence: float
+    scale: FloatArray
+    log_evidence: FloatArray
     weights: FloatArray
     shifts: FloatArray
     proportions: FloatArray
 
     @classmethod
     def given(
-        cls, gram: FloatArray, vector: FloatArray, squares: float, n: int, weights: FloatArray
+        cls, gram: FloatArray, vectors: FloatArray, squares: FloatArray, n: int, weights: FloatArray
     ) -> MainEffects:
         """Return the posterior of effects with prior variances `weights`, (M,).
 
         The scale of all variances is the mean square of the whitened values.
         """
         factor = _factor(gram, 1 / weights)
-        means = _solved(factor, vector)
-        scale = max(squares - float(vector @ means), 1e-12 * squares, 1e-300) / n
+        means = _solved(factor, vectors)
+        energies = squares - sums_of_columns(vectors * means)
+        scale = np.maximum(np.maximum(energies, 1e-12 * squares), 1e-300) / n
         half_log_determinant = _half_log_determinant(factor) + float(np.log(weights).sum()) / 2
         evidence = -n / 2 * np.log(scale) - half_log_determinant
-        shifts, proportions = np.zeros_like(weights), np.full(len(_GRID), 1 / len(_GRID))
-        return cls(means, factor, scale, evidence, weights, shifts, proportions)
+        proportions = np.full((len(_GRID), len(squares)), 1 / len(_GRID))
+        return cls(means, factor, scale, evidence, weights, np.zeros_like(means), proportions)
 
     @cached_property
     def variances(self) -> FloatArray:
@@ -94,9 +100,20 @@ class MainEffects:
 
     @property
     def second_moments(self) -> FloatArray:
-        """Return the expected squares of the effects, for a scale of 1, (M,)."""
-        moments: FloatArray = self.means**2 / self.scale + self.variances
+        """Return the expected squares of the effects, for a scale of 1, (M, K)."""
+        moments: FloatArray = self.means**2 / self.scale + self.variances[:, None]
         return moments
+
+    def subset_games(self, games: IntArray) -> MainEffects:
+        """Return the posterior of some of the games."""
+        return replace(
+            self,
+            means=self.means[:, games],
+            scale=self.scale[games],
+            log_evidence=self.log_evidence[games],
+            shifts=self.shifts[:, games],
+            proportions=self.proportions[:, games],
+        )
 
 
 def _factor(gram: FloatArray, precisions: FloatArray) -> FloatArray:
@@ -109,8 +126,8 @@ def _factor(gram: FloatArray, precisions: FloatArray) -> FloatArray:
     return factor
 
 
-def _solved(factor: FloatArray, vector: FloatArray) -> FloatArray:
-    solved: FloatArray = scipy.linalg.cho_solve((factor, True), vector, check_finite=False)
+def _solved(factor: FloatArray, vectors: FloatArray) -> FloatArray:
+    solved: FloatArray = scipy.linalg.cho_solve((factor, True), vectors, check_finite=False)
     return solved
 
 
@@ -120,8 +137,8 @@ def _half_log_determinant(factor: FloatArray) -> float:
 
 def main_effects(
     gram: FloatArray,
-    vector: FloatArray,
-    squares: float,
+    vectors: FloatArray,
+    squares: FloatArray,
     n: int,
     is_sparse: bool,
     start: MainEffects | None = None,
@@ -130,10 +147,10 @@ def main_effects(
 
     Parameters
     ----------
-    gram, vector : arrays, (M, M) and (M,)
+    gram, vectors : arrays, (M, M) and (M, K)
         G and b, where the values have variance 1.
-    squares : float
-        The sum of squares of the n whitened values.
+    squares : array, (K,)
+        The sums of squares of the n whitened values.
     n : int
         Their number.
     is_sparse : bool
@@ -142,49 +159,61 @@ def main_effects(
         The posterior of a mixture by a similar regression, which takes fewer steps to follow.
     """
     n_players = len(gram)
-    equal = MainEffects.given(gram, vector, squares, n, np.full(n_players, 1 / n_players))
+    equal = MainEffects.given(gram, vectors, squares, n, np.full(n_players, 1 / n_players))
     if not is_sparse:
         return [equal]
     if start is None:
-        return [equal, _mixture(gram, vector, squares, n, equal, STEPS)]
-    found = _with_functions(gram, vector, squares, n, start)
-    return [equal, _mixture(gram, vector, squares, n, found, STEPS_AGAIN)]
+        return [equal, _mixture(gram, vectors, squares, n, equal, STEPS)]
+    found = _with_functions(gram, vectors, squares, n, start)
+    return [equal, _mixture(gram, vectors, squares, n, found, STEPS_AGAIN)]
 
 
 def _mixture(
-    gram: FloatArray, vector: FloatArray, squares: float, n: int, found: MainEffects, steps: int
+    gram: FloatArray,
+    vectors: FloatArray,
+    squares: FloatArray,
+    n: int,
+    found: MainEffects,
+    steps: int,
 ) -> MainEffects:
     """Return the posterior of a mixture, by expectation propagation from what was found before."""
     variances = _GRID / len(gram)
     for _ in range(steps):
         beside = _BesideOthers.from_effects(found, variances)
         new, new_shifts = beside.normal_functions(variances)
-        proportions = beside.shares.sum(axis=0) + _LEAST_COUNT
+        proportions = beside.shares.sum(axis=1) + _LEAST_COUNT
         proportions[0] += _WITHOUT_EFFECT * len(gram)
         changed = replace(
             found,
             weights=found.weights ** (1 - _DAMPING) * new**-_DAMPING,
             shifts=found.shifts + _DAMPING * (new_shifts - found.shifts),
-            proportions=proportions / proportions.sum(),
+            proportions=proportions / proportions.sum(axis=0),
         )
-        found = _with_functions(gram, vector, squares, n, changed)
+        found = _with_functions(gram, vectors, squares, n, changed)
     evidence = _BesideOthers.from_effects(found, variances).log_evidence(found)
     evidence -= _half_log_determinant(found.factor)
-    evidence += (float(found.means @ (vector + found.shifts)) - squares) / found.scale / 2
+    explained = sums_of_columns(found.means * (vectors + found.shifts))
+    evidence += (explained - squares) / found.scale / 2
     return replace(found, log_evidence=evidence - n / 2 * (np.log(found.scale) - 1))
 
 
 def _with_functions(
-    gram: FloatArray, vector: FloatArray, squares: float, n: int, found: MainEffects
+    gram: FloatArray, vectors: FloatArray, squares: FloatArray, n: int, found: MainEffects
 ) -> MainEffects:
     """Return the posterior by the normal functions of other effects, and its scale."""
     factor = _factor(gram, 1 / found.weights)
-    means = _solved(factor, vector + found.shifts)
-    residual = squares - 2 * float(vector @ means) + float(means @ (gram @ means))
+    means = _solved(factor, vectors + found.shifts)
+    residual = squares + sums_of_columns(means * (gram @ means - 2 * vectors))
     new = replace(found, means=means, factor=factor)
     n_used = len(means) - float((new.variances / new.weights).sum())
-    scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
-    return replace(new, scale=scale)
+    energies = residual + found.scale * n_used
+    return replace(new, scale=np.maximum(np.maximum(energies, 1e-10 * squares), 1e-300) / n)
+
+
+def sums_of_columns(columns: FloatArray) -> FloatArray:
+    """Return the sums of columns, (K,), each over contiguous memory."""
+    sums: FloatArray = np.ascontiguousarray(columns.T).sum(axis=1)
+    return sums
 
 
 def with_sparse_singles(
@@ -193,33 +222,40 @@ def with_sparse_singles(
     """Return the prior of games of which few single players may matter, and expected effects.
 
     Where a mixture explains the odd part better than equal variances do, its normal functions are
-    the prior of the effects of single players: with their variances, and with these means, (R, M).
+    the prior of the effects of single players: with their variances, and with these means, of each
+    target.
 
     Parameters
     ----------
     kernel : Kernel
         Between the coalitions, that of all players first, at the strengths of the prior.
-    targets : array, (R, n)
-        The odd part of the games at the coalitions.
+    targets : array, (R, n) or (R K, n)
+        The odd part of the games at the coalitions; or of K outputs of each, which share the prior.
     prior : Prior
         That of a stack of games, whose single players are alike.
     features : Features
         Those of sparse interactions.
     """
-    (n_games, n), n_players = targets.shape, kernel.signs.shape[1]
-    singles, centres = np.full((n_games, n_players), 1 / n_players), np.zeros((n_games, n_players))
+    n, n_players = kernel.signs.shape
+    n_games, n_outputs = len(kernel.strengths), len(targets) // len(kernel.strengths)
+    singles = np.full((n_games, n_players), 1 / n_players)
+    centres = np.zeros((n_games, n_outputs, n_players))
     of_others = replace(prior, singles=np.zeros_like(singles))
     signs = np.broadcast_to(kernel.signs, (n_games, n, n_players))
-    columns = np.concatenate([signs, targets[:, :, None]], axis=2)
+    of_games = targets.reshape(n_games, n_outputs, n).swapaxes(1, 2)
+    columns = np.concatenate([signs, of_games], axis=2)
     _, whitened = factored(covariance_of(kernel, of_others, features), columns)
     for game, of_game in enumerate(whitened):
-        own, values = np.ascontiguousarray(of_game[:, :-1]), np.ascontiguousarray(of_game[:, -1])
-        equal, mixture = main_effects(
-            own.T @ own, own.T @ values, float(values @ values), n, is_sparse=True
+        own, values = (
+            np.ascontiguousarray(part) for part in np.split(of_game, [n_players], axis=1)
         )
-        if mixture.log_evidence > equal.log_evidence:
-            singles[game], centres[game] = mixture.weights, mixture.weights * mixture.shifts
-    return replace(prior, singles=singles), centres
+        equal, mixture = main_effects(
+            own.T @ own, own.T @ values, (values**2).sum(axis=0), n, is_sparse=True
+        )
+        if mixture.log_evidence.sum() > equal.log_evidence.sum():
+            singles[game] = mixture.weights
+            centres[game] = mixture.weights * mixture.shifts.T
+    return replace(prior, singles=singles), centres.reshape(len(targets), n_players)
 
 
 @dataclass(frozen=True)
@@ -228,13 +264,13 @@ class _BesideOthers:
 
     Attributes
     ----------
-    means, variances : arrays, (M,)
+    means, variances : arrays, (M, K) and (M,)
         Of its effect without its mixture; variances are for a scale of 1.
-    shares : array, (M, K)
+    shares : array, (C, M, K)
         Probabilities of the components.
-    log_sums : array, (M,)
+    log_sums : array, (M, K)
         The logarithm of the sum of their likelihoods.
-    scale : float
+    scale : array, (K,)
         The factor of all variances.
     """
 
@@ -242,41 +278,44 @@ class _BesideOthers:
     variances: FloatArray
     shares: FloatArray
     log_sums: FloatArray
-    scale: float
+    scale: FloatArray
 
     @classmethod
     def from_effects(cls, found: MainEffects, components: FloatArray) -> _BesideOthers:
         """Take each player's own function, exp((h c − λ c² / 2) / s), out of the posterior."""
         own = found.variances
         variances = 1 / np.maximum(1 / own - 1 / found.weights, 1e-9 / own)
-        means = variances * (found.means / own - found.shifts)
-        totals = variances[:, None] + components
-        logs = np.log(found.proportions) - np.log(totals) / 2
-        logs -= means[:, None] ** 2 / totals / found.scale / 2
-        largest = logs.max(axis=1, keepdims=True)
-        shares = np.exp(logs - largest)
-        sums = shares.sum(axis=1, keepdims=True)
-        log_sums = (largest + np.log(sums))[:, 0]
-        return cls(means, variances, shares / sums, log_sums, found.scale)
+        means = variances[:, None] * (found.means / own[:, None] - found.shifts)
+        totals = variances + components[:, None]
+        logs = (means**2 / found.scale) * (-0.5 / totals)[:, :, None]
+        logs += np.log(found.proportions)[:, None]
+        logs -= (np.log(totals) / 2)[:, :, None]
+        largest = logs.max(axis=0)
+        logs -= largest
+        shares = np.exp(logs, out=logs)
+        sums = shares.sum(axis=0)
+        shares /= sums
+        return cls(means, variances, shares, largest + np.log(sums), found.scale)
 
     def normal_functions(self, components: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return λ and h, (M,) each, with the mean and the variance that the mixtures give."""
-        shrunk = components / (self.variances[:, None] + components)
-        of_components = shrunk * self.means[:, None]
-        means = (self.shares * of_components).sum(axis=1)
-        deviations = (of_components - means[:, None]) ** 2 / self.scale
-        variances = (self.shares * (shrunk * self.variances[:, None] + deviations)).sum(axis=1)
+        """Return λ and h, (M,) and (M, K), with the means and the variances of the mixtures."""
+        shrunk = components[:, None] / (self.variances + components[:, None])
+        first = np.einsum("cmk,cm->mk", self.shares, shrunk)
+        second = np.einsum("cmk,cm->mk", self.shares, shrunk**2)
+        means = first * self.means
+        deviations = np.maximum(second - first**2, 0.0) * self.means**2 / self.scale
+        variances = (first * self.variances[:, None] + deviations).mean(axis=1)
         # An effect that is either large or none may vary more than without its mixture. No normal
         # function does that. The expected variance of its components is the limit.
-        least, most = 1 / (self.shares @ components), 1 / components[0]
+        least, most = 1 / (components @ self.shares.mean(axis=2)), 1 / components[0]
         precisions = np.clip(1 / variances - 1 / self.variances, least, most)
-        shifts = means * (precisions + 1 / self.variances) - self.means / self.variances
-        return precisions, shifts
+        shifts = means * (precisions + 1 / self.variances)[:, None]
+        return precisions, shifts - self.means / self.variances[:, None]
 
-    def log_evidence(self, found: MainEffects) -> float:
-        """Return the sum of the logarithms of what mixtures explain over what functions do."""
-        without, precisions = 1 / self.variances, 1 / found.weights
+    def log_evidence(self, found: MainEffects) -> FloatArray:
+        """Return the sums, (K,), of the logarithms of mixtures over functions, beside others."""
+        without, precisions = 1 / self.variances[:, None], 1 / found.weights[:, None]
         energies = without * self.means**2
         energies -= (without * self.means + found.shifts) ** 2 / (without + precisions)
-        logs = self.log_sums + np.log1p(precisions * self.variances) / 2 + energies / self.scale / 2
-        return float(logs.sum())
+        logs = self.log_sums + np.log1p(precisions / without) / 2 + energies / self.scale / 2
+        return sums_of_columns(logs)

@@ -20,8 +20,9 @@ _CHOSEN_FROM, _FACTORS_FROM = 256, 1024
 """The variances are chosen by the first values, at most so many, and the factors of the sizes, of
 which there are fewer, by more."""
 
-_MUCH_BETTER = 5.0
-"""An output has a prior of its own if that raises its log evidence by more than this."""
+_MUCH_BETTER, MOST_PRIORS = 5.0, 10
+"""An output has a prior of its own if that raises its log evidence by more than the first, and the
+row has at most so many outputs. Of more outputs, groups share priors."""
 
 
 def games_by_prior(
@@ -134,12 +135,15 @@ class _Evidence:
 def _best_of_rows(scores: FloatArray, rows: IntArray) -> IntArray:
     """Return the best candidate for each game, (B,), given scores, (C, B), and its row.
 
-    It is the best one for all outputs of the row, unless the game has a much better one.
+    It is the best one for all outputs of the row, unless these are few and the game has a much
+    better one.
     """
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     of_rows = np.argmax(np.add.reduceat(scores, starts, axis=1), axis=0)
     common = of_rows[np.searchsorted(rows[starts], rows)]
     own = np.argmax(scores, axis=0)
     gains = np.take_along_axis(scores, np.array([own, common]), axis=0)
-    best: IntArray = np.where(gains[0] - gains[1] > _MUCH_BETTER, own, common)
+    counts = np.add.reduceat(np.ones(len(rows)), starts)
+    are_few = counts[np.searchsorted(rows[starts], rows)] <= MOST_PRIORS
+    best: IntArray = np.where((gains[0] - gains[1] > _MUCH_BETTER) & are_few, own, common)
     return best
