@@ -234,6 +234,31 @@ def test_the_first_call_of_a_model_may_be_slow(clock):
     assert clock.now <= 1.2
 
 
+def test_calls_that_take_as_long_for_many_rows_as_for_one_are_filled(clock):
+    """As behind a network, whose 0.1 s would be 0.025 s each for four evaluations."""
+    rows = np.random.default_rng(0).normal(size=(20, 30))
+    _, estimate = by_shap(clock.model(curved, 1e-6, 0.1), rows, "leastsquares", max_seconds=3.0)
+    assert (estimate.evaluations > 100).all()
+    assert clock.now <= 3.0
+
+
+def test_a_further_round_that_takes_longer_than_planned_is_left_out(clock):
+    n_rows = 0
+
+    def model(x):  # from 800 evaluations on, it is slow
+        nonlocal n_rows
+        n_rows += len(x)
+        clock.now += len(x) * (1e-3 if n_rows < 800 else 3e-3)
+        return curved(x)
+
+    options = {"max_seconds": 2.0, "batch_size": 50}
+    values, estimate = by_shap(model, ROWS[:1], "leastsquares", **options)
+    assert 100 < estimate.budget < 800 < n_rows
+    assert 1.5 < clock.now <= 2.0
+    again, _ = by_shap(curved, ROWS[:1], "leastsquares", max_evals=estimate.budget)
+    np.testing.assert_array_equal(again, values)
+
+
 def test_estimators_on_graphs_refuse_a_time():
     explainer = shap_ext.LShapleyExplainer(curved, np.zeros((1, 30)), graph="line")
     with pytest.raises(InvalidArgumentError, match=r"max_seconds=2 cannot.*Pass max_evals"):
