@@ -76,7 +76,11 @@ class ExplainedRowsMaker:
         background = Background.from_masker(self.masker, self.background_dtypes)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
-        datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
+        example = self.masker.background if is_drawn else background
+        options = {} if example is None else {"convert": example.in_types}
+        datasets = [
+            checked_dataset(data, index, is_table, **options) for index, data in enumerate(args)
+        ]
         lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
             raise InvalidArgumentError(
