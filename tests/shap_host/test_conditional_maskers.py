@@ -98,6 +98,15 @@ def test_intervals_hold_the_noise_of_draws(algorithm, budget):
     assert 0.95 - 3 * 0.03 < np.mean(inside) < 0.999
 
 
+def test_intervals_of_an_enumeration_know_how_few_draws_tell_the_noise():
+    budgets = (84, 300)
+    few, many = (
+        explained(Gaussian(DATA), "enumeration", MODEL, DATA[:2], 0, max_evals=budget)[1]
+        for budget in budgets
+    )
+    assert (few.degrees_of_freedom < 20).all() and (many.degrees_of_freedom > 50).all()
+
+
 def test_values_do_not_depend_on_batches_order_and_copies():
     masker = Gaussian(DATA, draws=8)
     explainer = shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0)
