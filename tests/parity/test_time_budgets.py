@@ -173,6 +173,19 @@ def test_a_budget_is_a_further_limit(explain, clock):
         explain(model, ROWS, max_seconds=10.0, max_evals=3)
 
 
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        ({"max_evals": 10}, "Raise max_evals to 60 at least"),
+        ({"max_model_rows": 10}, "Raise max_model_rows until max_evals=60 fits into it"),
+        ({"max_evals": 100, "tolerance": 1e-9}, "Raise max_evals or the tolerance"),
+    ],
+)
+def test_messages_name_the_limit_that_is_reached(limit, remedy, clock):
+    with pytest.warns(ShapleyExtWarning, match=remedy):
+        by_shap(clock.model(curved, 1e-5), ROWS, "oddgp", max_seconds=10.0, **limit)
+
+
 @pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
 @pytest.mark.parametrize("seconds_of_call", [0.0, 1e-3])
 def test_every_estimator_ends_in_time(row, seconds_of_call, clock):

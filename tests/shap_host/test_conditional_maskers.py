@@ -377,6 +377,19 @@ def test_forests_find_what_the_present_features_tell():
     assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
 
 
+def test_infinite_numbers_in_a_forest_are_refused():
+    with pytest.raises(InvalidArgumentError, match="infinite numbers in column 1"):
+        Forest(np.where(np.arange(N_FEATURES) == 1, np.inf, DATA))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:Present features are so far")
+def test_draws_that_are_all_the_same_row():
+    _, estimate = explained(
+        Empirical(DATA), "oddgp", lambda x: x.sum(axis=1), ROWS + 1e3, max_evals=30
+    )
+    assert np.isfinite(estimate.values).all() and np.isfinite(estimate.standard_errors).all()
+
+
 def test_dates_in_a_forest_are_refused():
     frame = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
     with pytest.raises(InvalidArgumentTypeError, match="dates or times in column 'day'. Convert"):

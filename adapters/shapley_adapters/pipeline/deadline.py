@@ -279,6 +279,8 @@ class _Deadline:
         """
         self._memory.is_recording = self.game.n_rows <= _FEW_ROWS
         memory, settings = self._memory, replace(self.settings, budget=plan.budget)
+        if plan.budget == self.settings.budget:  # the time pays for it: messages name this limit
+            settings = replace(settings, max_seconds=None)
         if not is_needed and self._costs.n_workers == 1:
             own = self._costs.own_seconds(plan.estimator, plan.budget) / self.game.n_rows
             memory.ends_at = self._started + self._limit - own
