@@ -57,6 +57,10 @@ class ExplainedRows:
         return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
+def _unchanged(rows: Any) -> Any:
+    return rows
+
+
 @dataclass(frozen=True)
 class ExplainedRowsMaker:
     """Builds `ExplainedRows` from datasets, by the options of an explainer."""
@@ -77,9 +81,10 @@ class ExplainedRowsMaker:
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
         example = self.masker.background if is_drawn else background
-        options = {} if example is None else {"convert": example.in_types}
+        convert = _unchanged if example is None else example.in_types
         datasets = [
-            checked_dataset(data, index, is_table, **options) for index, data in enumerate(args)
+            checked_dataset(data, index, is_table, convert=convert)
+            for index, data in enumerate(args)
         ]
         lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
