@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from .errors import (
     InvalidArgumentError,
@@ -154,7 +154,8 @@ def with_floats(frame: pd.DataFrame, names: Collection[Any] | None = None) -> pd
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
         is_wanted = names is None or name in names
-        if is_wanted and not isinstance(dtype, np.dtype) and is_numeric_dtype(dtype):
+        is_number = is_numeric_dtype(dtype) or is_bool_dtype(dtype)
+        if is_wanted and is_number and not isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
             frame[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
     return frame
 

@@ -78,7 +78,12 @@ class ExplainedRowsMaker:
         background = Background.from_masker(self.masker, self.background_dtypes)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
-        datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
+        example = self.masker.background if is_drawn else background
+        convert = None if example is None else example.in_types
+        datasets = [
+            checked_dataset(data, index, is_table, convert=convert)
+            for index, data in enumerate(args)
+        ]
         lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
             raise InvalidArgumentError(

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 import scipy.sparse
 import shap
+from pandas.api.types import is_numeric_dtype
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
-from shapley_adapters.frames import pandas_frame
+from shapley_adapters.frames import pandas_frame, with_floats
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Dtype, Masker
@@ -76,6 +77,33 @@ class Background:
     weights: FloatArray | None = None
     is_sparse: bool = False
 
+    def in_types(self, rows: Any) -> Any:
+        """Return rows in the background's types, where columns have nullable or Arrow's types.
+
+        A model takes the types that it was fitted to, which are those of the background. Columns
+        whose values do not fit into them keep their own type, or become floats.
+        """
+        if self.dtypes is None:  # shap's maskers store objects of a frame of nullable types
+            are_numbers = isinstance(rows, pd.DataFrame) and is_number(self.values.dtype)
+            return with_floats(rows) if are_numbers else rows
+        if isinstance(rows, np.ndarray) and rows.shape[1:] == self.dtypes.shape:
+            if not any(map(_is_nullable, self.dtypes)):
+                return rows
+            rows = pd.DataFrame(rows, columns=self.dtypes.index)
+        if not isinstance(rows, pd.DataFrame) or list(rows.columns) != list(self.dtypes.index):
+            return rows  # other columns are refused later
+        pairs = list(zip(rows.dtypes, self.dtypes, strict=True))
+        differ = [own != of and (_is_nullable(own) or _is_nullable(of)) for own, of in pairs]
+        if not any(differ):
+            return rows
+        columns = [rows.iloc[:, i] for i in range(len(pairs))]
+        for index in np.flatnonzero(differ):
+            converted = _without_loss(columns[index], pairs[index][1])
+            if converted is None:
+                converted = with_floats(columns[index].to_frame()).iloc[:, 0]
+            columns[index] = converted
+        return pd.concat(columns, axis=1)
+
     @classmethod
     def from_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
         """Return the background of a masker that only inserts background values, else None."""
@@ -92,6 +120,23 @@ class Background:
         if columns is not None and not isinstance(columns, pd.Index):
             columns = pd.Index(columns)  # which would convert a MultiIndex to tuples
         return cls(values, columns, dtypes, weights, is_sparse)
+
+
+def _is_nullable(dtype: Dtype) -> bool:
+    """Return whether a column's type is one of pandas for numbers or texts, or one of Arrow."""
+    return not isinstance(dtype, (np.dtype, pd.CategoricalDtype))
+
+
+def _without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
+    """Return a column in another type; None if that cannot hold its values."""
+    try:
+        converted = column.astype(dtype)
+        is_missing = column.isna()
+        are_equal = converted.astype(object)[~is_missing] == column.astype(object)[~is_missing]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_kept = bool(are_equal.all()) and bool((converted.isna() == is_missing).all())
+    return converted if is_kept else None
 
 
 def bounded_background(masker: Any) -> tuple[Any, Any]:
@@ -245,6 +290,9 @@ def _common_dtype(row_dtype: Dtype, background_dtype: Dtype) -> Any:
         if not is_ordered and row_dtype.categories.dtype == background_dtype.categories.dtype:
             categories = background_dtype.categories.append(row_dtype.categories)
             return pd.CategoricalDtype(categories.unique())
+    if is_numeric_dtype(row_dtype) and is_numeric_dtype(background_dtype):  # such as Float64, Int64
+        both = [pd.Series([0], dtype=dtype) for dtype in (background_dtype, row_dtype)]
+        return pd.concat(both).dtype
     return np.dtype(object)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,11 @@ def packed(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def checked_dataset(
-    data: object, input_index: int = 0, is_table: bool = True, name: str = "X"
+    data: object,
+    input_index: int = 0,
+    is_table: bool = True,
+    name: str = "X",
+    convert: Callable[[Any], Any] | None = None,
 ) -> Dataset:
     """Return the rows to explain, checked.
 
@@ -94,9 +98,12 @@ def checked_dataset(
         Whether each row must have columns; otherwise a row may be a single object, such as a text.
     name : str
         The argument, for messages; that of the first input.
+    convert : callable, optional
+        Converts a frame or an array, such as to the types of a background.
     """
     name = name if input_index == 0 else f"input {input_index}"
-    dataset = _read(plain_array_of(pandas_rows(data, name, is_table), name), name, is_table)
+    rows = plain_array_of(pandas_rows(data, name, is_table), name)
+    dataset = _read(rows if convert is None else convert(rows), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:

@@ -38,7 +38,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Outputs
 from ..inputs.backgrounds import Background
-from ..inputs.datasets import frame_values, is_number, table_of_row
+from ..inputs.datasets import frame_values, table_of_row
 from ..inputs.models import inner_model
 from ..results.streamed_explanations import StreamedExplanations
 from ..shap_internals import BAR_DELAY, is_op_chain
@@ -279,12 +279,7 @@ class ShapFrameExplainer:
 
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Explain the rows of a frame of features."""
-        data: Any
-        if self.takes_frames:  # Ray's columns have types of Arrow
-            dtypes = self.explainer._background_dtypes
-            data = with_floats(rows, [name for name, of in dtypes.items() if is_number(of)])
-        else:
-            data = frame_values(with_floats(rows))
+        data = rows if self.takes_frames else frame_values(with_floats(rows))
         explanation = self.explainer(data, silent=True, **self.options)
         if isinstance(explanation, list):
             raise InvalidArgumentError(

@@ -173,6 +173,19 @@ def test_a_budget_is_a_further_limit(explain, clock):
         explain(model, ROWS, max_seconds=10.0, max_evals=3)
 
 
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [
+        ({"max_evals": 10}, "Raise max_evals to 60 at least"),
+        ({"max_model_rows": 10}, "Raise max_model_rows until max_evals=60 fits into it"),
+        ({"max_evals": 100, "tolerance": 1e-9}, "Raise max_evals or the tolerance"),
+    ],
+)
+def test_messages_name_the_limit_that_is_reached(limit, remedy, clock):
+    with pytest.warns(ShapleyExtWarning, match=remedy):
+        by_shap(clock.model(curved, 1e-5), ROWS, "oddgp", max_seconds=10.0, **limit)
+
+
 @pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
 @pytest.mark.parametrize("seconds_of_call", [0.0, 1e-3])
 def test_every_estimator_ends_in_time(row, seconds_of_call, clock):
@@ -232,6 +245,31 @@ def test_the_first_call_of_a_model_may_be_slow(clock):
     _, estimate = by_shap(model, ROWS, "randomorder", max_seconds=1.0)
     assert estimate.budget > 5_000
     assert clock.now <= 1.2
+
+
+def test_calls_that_take_as_long_for_many_rows_as_for_one_are_filled(clock):
+    """As behind a network, whose 0.1 s would be 0.025 s each for four evaluations."""
+    rows = np.random.default_rng(0).normal(size=(20, 30))
+    _, estimate = by_shap(clock.model(curved, 1e-6, 0.1), rows, "leastsquares", max_seconds=3.0)
+    assert (estimate.evaluations > 100).all()
+    assert clock.now <= 3.0
+
+
+def test_a_further_round_that_takes_longer_than_planned_is_left_out(clock):
+    n_rows = 0
+
+    def model(x):  # from 800 evaluations on, it is slow
+        nonlocal n_rows
+        n_rows += len(x)
+        clock.now += len(x) * (1e-3 if n_rows < 800 else 3e-3)
+        return curved(x)
+
+    options = {"max_seconds": 2.0, "batch_size": 50}
+    values, estimate = by_shap(model, ROWS[:1], "leastsquares", **options)
+    assert 100 < estimate.budget < 800 < n_rows
+    assert 1.5 < clock.now <= 2.0
+    again, _ = by_shap(curved, ROWS[:1], "leastsquares", max_evals=estimate.budget)
+    np.testing.assert_array_equal(again, values)
 
 
 def test_estimators_on_graphs_refuse_a_time():

@@ -185,6 +185,18 @@ def test_intervals_hold_orders_and_draws(budget):
     assert 0.95 - 3 * 0.03 < np.mean(inside) < 0.999
 
 
+@pytest.mark.parametrize(("budget", "few"), [(32, 4), (40, 8)])
+def test_what_is_left_after_all_coalitions_is_drawn_again(budget, few):
+    """22 coalitions of this tree; intervals know how few tell the noise."""
+    tree = [(2, 0), (2, 1), (0, 3), (0, 4)]
+    explainer = shap_ext.AsymmetricExplainer(MODEL, Gaussian(DATA, draws=8), seed=0, graph=tree)
+    explainer(ROWS, max_evals=budget, silent=True, error_bounds=True)
+    estimate = explainer.last_estimate
+    assert (estimate.evaluations == 22).all()
+    assert (estimate.model_rows == 8 * (budget - 1) + 1).all()
+    assert (estimate.degrees_of_freedom > 0).all() and (estimate.degrees_of_freedom <= few).all()
+
+
 # --- direct and indirect parts ---
 
 

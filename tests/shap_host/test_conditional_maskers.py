@@ -98,6 +98,15 @@ def test_intervals_hold_the_noise_of_draws(algorithm, budget):
     assert 0.95 - 3 * 0.03 < np.mean(inside) < 0.999
 
 
+def test_intervals_of_an_enumeration_know_how_few_draws_tell_the_noise():
+    budgets = (84, 300)
+    few, many = (
+        explained(Gaussian(DATA), "enumeration", MODEL, DATA[:2], 0, max_evals=budget)[1]
+        for budget in budgets
+    )
+    assert (few.degrees_of_freedom < 20).all() and (many.degrees_of_freedom > 50).all()
+
+
 def test_values_do_not_depend_on_batches_order_and_copies():
     masker = Gaussian(DATA, draws=8)
     explainer = shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0)
@@ -366,6 +375,19 @@ def test_forests_find_what_the_present_features_tell():
         masker, model=lambda x: x["level"].to_numpy(dtype=float), rows=frame[kind == "high"][:2]
     )
     assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
+
+
+def test_infinite_numbers_in_a_forest_are_refused():
+    with pytest.raises(InvalidArgumentError, match="infinite numbers in column 1"):
+        Forest(np.where(np.arange(N_FEATURES) == 1, np.inf, DATA))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:Present features are so far")
+def test_draws_that_are_all_the_same_row():
+    _, estimate = explained(
+        Empirical(DATA), "oddgp", lambda x: x.sum(axis=1), ROWS + 1e3, max_evals=30
+    )
+    assert np.isfinite(estimate.values).all() and np.isfinite(estimate.standard_errors).all()
 
 
 def test_dates_in_a_forest_are_refused():

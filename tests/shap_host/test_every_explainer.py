@@ -522,11 +522,8 @@ def test_criteria_refuse_wrong_calls(name):
     criterion = getattr(shap_ext.criteria, name)
     with pytest.raises(TypeError):
         criterion()
-    others = {
-        "absolute_error": (X,),
-        "fit_errors": (X,),
-        "ranking_accuracy": (X,),
-        "complexity": (),
-    }
+    of_rows = ("absolute_error", "fit_errors", "ranking_accuracy")
+    others: dict[str, tuple[object, ...]] = dict.fromkeys(of_rows, (X,))
+    others["complexity"] = ()
     with pytest.raises(ShapleyExtError):
         criterion("text", *others.get(name, (curved, BACKGROUND)))

@@ -24,6 +24,7 @@ def can_mount():
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no file system of its own can be mounted here")
 def test_the_same_numbers_and_little_is_paid_for_twice(tmp_path):
+    pytest.importorskip("pyarrow")
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     code += "from tests.helpers import full_disk; full_disk.main()"
     process = subprocess.run(

@@ -72,3 +72,85 @@ def test_a_model_of_plain_frames_gets_plain_frames(backend):
     answer = explainer.batch_function(batch.head(1))(batch)
     np.testing.assert_array_equal(answer[["shap_x", "shap_y"]], explainer(frame).values)
     assert set(seen) == {np.dtype(float)}
+
+
+MIXED = pd.DataFrame(
+    {
+        "x": [1.5, -2.5, 0.5, 4.0],
+        "n": [3, 1, 2, 5],
+        "flag": [True, False, False, True],
+        "text": ["u", "v", "v", "u"],
+        "kind": pd.Categorical(list("abba")),
+    }
+)
+BACKENDS = {
+    "plain": MIXED,
+    "numpy_nullable": MIXED.convert_dtypes(dtype_backend="numpy_nullable"),
+    "pyarrow": None,
+}
+
+
+def frame_of(backend):
+    if backend != "pyarrow":
+        return BACKENDS[backend]
+    pytest.importorskip("pyarrow")
+    return MIXED.convert_dtypes(dtype_backend="pyarrow")
+
+
+@pytest.mark.parametrize("of_rows", BACKENDS)
+@pytest.mark.parametrize("of_background", BACKENDS)
+def test_a_model_gets_the_types_of_the_background(of_rows, of_background):
+    seen = set()
+
+    def model(rows):
+        seen.add(tuple(rows.dtypes))
+        texts = (rows["text"] == "u").to_numpy(float) + (rows["kind"] == "a").to_numpy(float)
+        numbers = [rows[name].to_numpy(float) for name in ("x", "n", "flag")]
+        return numbers[0] * numbers[1] * (1 + texts) + numbers[2]
+
+    background, rows = frame_of(of_background)[:2], frame_of(of_rows)[2:]
+    explainer = shap_ext.EnumerationExplainer(model, background, seed=0)
+    values = explainer(rows, silent=True).values
+    assert seen == {tuple(background.dtypes)}
+    one = explainer(rows.iloc[1], silent=True).values
+    plain = shap_ext.EnumerationExplainer(model, MIXED[:2], seed=0)(MIXED[2:], silent=True)
+    np.testing.assert_array_equal(values, plain.values)
+    np.testing.assert_array_equal(one, plain.values[1])
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_values_that_the_types_of_the_background_cannot_hold(backend):
+    """Nulls in whole numbers of NumPy, and fractions in whole numbers, make columns of floats."""
+    types = set()
+
+    def model(rows):
+        types.add(rows["n"].dtype)
+        return rows["x"].to_numpy(float) + rows["n"].to_numpy(float, na_value=9.0)
+
+    numbers, nulls = MIXED[["x", "n"]], frame_of(backend)[["x", "n"]].copy()
+    nulls.loc[3, "n"] = pd.NA
+    values = shap_ext.EnumerationExplainer(model, numbers[:2], seed=0)(
+        nulls[2:], silent=True
+    ).values
+    assert types == {np.dtype(float)}
+    np.testing.assert_allclose(values, numbers[2:].assign(n=[2, 9]) - numbers[:2].mean())
+    types.clear()
+    fractions = numbers.assign(n=numbers["n"] + 0.5)
+    shap_ext.EnumerationExplainer(model, nulls[:2], seed=0)(fractions[2:], silent=True)
+    (dtype,) = types
+    assert dtype == frame_of(backend)["x"].dtype
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_a_model_of_arrays_gets_numbers(backend):
+    numbers = MIXED[["x", "n", "flag"]]
+    kinds = set()
+
+    def model(rows):
+        kinds.add(rows.dtype)
+        return rows.sum(axis=1)
+
+    for masker in (numbers[:2].to_numpy(float), shap_ext.maskers.Gaussian(np.eye(4)[:, :3])):
+        explainer = shap_ext.EnumerationExplainer(model, masker, seed=0)
+        explainer(frame_of(backend)[["x", "n", "flag"]][2:], silent=True)
+    assert kinds == {np.dtype(float)}

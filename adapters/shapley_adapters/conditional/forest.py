@@ -97,6 +97,11 @@ class Forest(WeightedRows):
                 cells.append(codes.astype(float))
                 targets.append((codes[:, None] == np.arange(len(different))) * 1.0)
                 categories.append(pd.Index(different))
+            elif np.isinf(numbers).any():
+                raise InvalidArgumentError(
+                    f"data holds infinite numbers in {named_column(place, names)}. Replace them by "
+                    "a large number, or by NaN if they are missing."
+                )
             else:
                 filled = np.where(np.isnan(numbers), _missing(numbers), numbers)
                 cells.append(filled)

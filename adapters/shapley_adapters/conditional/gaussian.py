@@ -90,9 +90,14 @@ class Gaussian:
         """
         known = masks & ~np.isnan(row)
         matrices = self._matrices(np.concatenate([known, ~masks], axis=1))
-        sources = np.repeat(np.where(known, row - self.mean, 0.0)[:, None], points.shape[1], axis=1)
-        scipy.special.ndtri(points, out=sources, where=~masks[:, None])
-        filled = sources @ matrices.swapaxes(1, 2)
+        # Feature by feature, so that normal numbers are made of neighbours in memory.
+        by_feature = points.swapaxes(1, 2)  # (P, D, K)
+        sources = np.empty(by_feature.shape)
+        sources[:] = np.where(known, row - self.mean, 0.0)[:, :, None]
+        absent, n_draws = np.flatnonzero(~masks), points.shape[1]
+        uniform = by_feature.reshape(-1, n_draws).take(absent, axis=0)
+        sources.reshape(-1, n_draws)[absent] = scipy.special.ndtri(uniform)
+        filled = sources.swapaxes(1, 2) @ matrices.swapaxes(1, 2)
         filled += self.mean
         return np.where(masks[:, None], row, filled)
 

@@ -128,9 +128,10 @@ class Empirical(WeightedRows):
             exponents /= 2 * self.sigma**2 * n_known
         least = exponents.min(axis=1, keepdims=True)
         if (least > _UNDERFLOW).any():
+            width = "the default sigma" if self.sigma is None else f"sigma={self.sigma:g}"
             warn_user(
                 "Present features are so far from all rows of the data that the weights of these "
-                f"are 0 at sigma={self.sigma}. The nearest rows are taken. Pass more data, a "
+                f"are 0 at {width}. The nearest rows are taken. Pass more data, a "
                 "larger sigma, or a distribution with values between rows, such as Gaussian.",
                 subject="weights of 0",
             )

@@ -84,4 +84,4 @@ def solve_full(
     if errors is None:
         return Solution(attributions, np.zeros_like(attributions))
     standard_errors = np.sqrt(errors.enumeration_variances(coalitions))
-    return Solution(attributions, errors.in_units_of_values(standard_errors))
+    return Solution(attributions, errors.in_units_of_values(standard_errors), errors.freedom)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +13,10 @@ from .game import Game
 
 _WORTH_STORING = 2e-5
 """Seconds of an evaluation from which on it is stored; to store one takes some 2e-6."""
+
+
+class TimeIsUp(Exception):  # noqa: N818 # no error: what was estimated before is the answer
+    """The next batch would end after the time of the call."""
 
 
 @dataclass
@@ -32,6 +37,8 @@ class ValueMemory:
     seconds_each : float
         The seconds of one evaluation, from the largest of the latest batches. Small batches mostly
         consist of the overhead of a call.
+    ends_at : float
+        Batches that are expected to end later, by `perf_counter`, raise `TimeIsUp`.
     """
 
     is_recording: bool = True
@@ -39,6 +46,7 @@ class ValueMemory:
     n_found: int = 0
     seconds: float = 0.0
     seconds_each: float = 0.0
+    ends_at: float = inf
     _stored: dict[tuple[int, bytes], ValueArray] = field(default_factory=dict, repr=False)
     _rows: set[int] = field(default_factory=set, repr=False)
     _largest_batch: int = 0
@@ -78,9 +86,11 @@ class ValueMemory:
         return result
 
     def _timed(self, game: Game, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        started = perf_counter()
+        started, n = perf_counter(), len(rows)
+        if started + n * self.seconds_each > self.ends_at:
+            raise TimeIsUp
         values = np.asarray(game(rows, coalitions), dtype=np.float64)
-        seconds, n = perf_counter() - started, len(rows)
+        seconds = perf_counter() - started
         self.n_evaluations += n
         if 2 * n >= self._largest_batch:
             # The first call of a model may be slow, and is replaced by the next one.

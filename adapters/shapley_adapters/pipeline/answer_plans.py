@@ -50,11 +50,13 @@ def repeated_drawing(
         minimum = min(n_all, estimation_cost(size, estimator, settings))
         if n_coalitions < minimum and not estimator.needs_graph:  # these are checked by design
             needed = int(np.ceil(n_ends + (minimum - 2) * share))
+            once = n_repeats == 1
+            of_each = "once, some twice" if once else f"{n_repeats} times"
             raise BudgetError(
                 f"{settings.budget_text(limit)} is too small for a random model, or for draws "
                 f"of absent features: {settings.name} needs {minimum} coalitions, of which each is "
-                f"evaluated {n_repeats} times, and those of no and of all players {n_draws} times. "
-                f"Pass at least {needed}, or fewer repeats.",
+                f"evaluated {of_each}, and those of no and of all players {n_draws} times. Pass at "
+                f"least {needed}{'' if once else ', or fewer repeats'}.",
                 needed,
             )
         plans[size] = DrawPlan(n_coalitions, n_repeats, n_repeats, n_inner)

@@ -13,7 +13,7 @@ from ..array_types import IntArray
 from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.protocol import Estimator
 from ..games.game import Game
-from ..games.value_memory import ValueMemory
+from ..games.value_memory import TimeIsUp, ValueMemory
 from ..workers.worker_processes import jobs_of
 from .costs import Costs, named
 from .one_round import estimate_round
@@ -35,6 +35,10 @@ _TRUSTED_GROWTH = 1.1
 
 _CAUTIOUS_GROWTH = 1.5
 """A budget that is too dear to measure is at most this multiple of the last one."""
+
+_MOSTLY_OVERHEAD = 2.0
+"""If a batch that is four times as large takes at most so many times as long, a larger one is
+measured."""
 
 _FEW_ROWS = 6
 """Values of so few rows are remembered from one round to the next."""
@@ -121,7 +125,10 @@ class _Deadline:
             after = self._measured_plan(candidates)
             if after is None or not self._is_worthwhile(plan, after):
                 break
-            plan, result = after, self._round(after)
+            try:
+                plan, result = after, self._round(after, is_needed=False)
+            except TimeIsUp:
+                break
         return result
 
     def _is_worthwhile(self, before: _Plan, after: _Plan) -> bool:
@@ -162,16 +169,33 @@ class _Deadline:
 
     def _check_time(self, estimator: Estimator[Any]) -> None:
         """Refuse a time that a few evaluations show to be too short."""
-        costs, n_coalitions = self._costs, 4
+        costs, n_coalitions = self._costs, self._measure_speed()
         least = costs.least_budget(estimator)
-        costs.measure_model(1)  # the first call of a model may be slow
-        costs.measure_model(n_coalitions)
         while costs.model_seconds(estimator, least) > self._left:
             # Small batches are mostly the overhead of a call, so that larger ones may cost less.
             n_coalitions *= _GROWTH
             if n_coalitions * self._memory.seconds_each > self._left / 2:
                 raise self._too_short(estimator)
             costs.measure_model(n_coalitions)
+
+    def _measure_speed(self) -> int:
+        """Measure larger batches of the model while they hardly take longer; return the last size.
+
+        Models behind a network answer many rows as fast as one.
+        """
+        costs, memory, n_coalitions = self._costs, self._memory, _GROWTH
+        costs.measure_model(1)  # the first call of a model may be slow
+        last = memory.seconds_each
+        costs.measure_model(n_coalitions)
+        while n_coalitions < self.game.evaluations_per_batch:
+            seconds = n_coalitions * memory.seconds_each
+            ratio, last = seconds / max(last, 1e-9), seconds
+            is_cheap = max(ratio, 1.0) * seconds < _MEASURED_SHARE * self._left
+            if ratio > _MOSTLY_OVERHEAD or not is_cheap or _GROWTH * seconds > self._left / 2:
+                break
+            n_coalitions = min(_GROWTH * n_coalitions, self.game.evaluations_per_batch)
+            costs.measure_model(n_coalitions)
+        return n_coalitions
 
     def _measured_plan(self, candidates: Sequence[Estimator[Any]]) -> _Plan | None:
         """Measure larger and larger budgets until the forecast of a round can be trusted."""
@@ -248,10 +272,18 @@ class _Deadline:
         growth = _CAUTIOUS_GROWTH if costs.knows_growth(estimator) else _TRUSTED_GROWTH
         return int(growth * costs.largest_measured(estimator))
 
-    def _round(self, plan: _Plan) -> Estimate:
-        """Estimate all rows."""
+    def _round(self, plan: _Plan, is_needed: bool = True) -> Estimate:
+        """Estimate all rows; a further round raises `TimeIsUp` where it takes longer than planned.
+
+        The rows of the last block, at least one, are solved after the last batch.
+        """
         self._memory.is_recording = self.game.n_rows <= _FEW_ROWS
         memory, settings = self._memory, replace(self.settings, budget=plan.budget)
+        if plan.budget == self.settings.budget:  # the time pays for it: messages name this limit
+            settings = replace(settings, max_seconds=None)
+        if not is_needed and self._costs.n_workers == 1:
+            own = self._costs.own_seconds(plan.estimator, plan.budget) / self.game.n_rows
+            memory.ends_at = self._started + self._limit - own
         with self._costs.recorded(plan.estimator, plan.budget, self.game.n_rows):
             result = estimate_round(self.game, plan.estimator, settings, memory)
         memory.is_recording = True

@@ -171,7 +171,11 @@ class Drawing:
                 drawn[2:] = np.arange(n_draws) < of_each[:, None]
                 return drawn
             drawn[2:, : counts[1]] = True
-            if counts[1] == 1:
+            if units is None and plan.n_inner:  # the rest of the budget, one for each
+                n_left = plan.n_inner - counts[1] * (len(coalitions) - 2)
+                more = rng.permutation(len(coalitions) - 2)[: max(n_left, 0)] + 2
+                drawn[more, min(counts[1], n_draws - 1)] = True
+            elif counts[1] == 1:
                 starts = np.arange(2, len(coalitions) - REPEATED + 1, REPEATED)
                 drawn[starts + rng.integers(REPEATED, size=len(starts)), 1] = True
             return drawn

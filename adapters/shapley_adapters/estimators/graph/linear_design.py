@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -114,7 +114,11 @@ class LinearEstimator(Estimator[Any]):
         self, design: SumsOfValues, values: ValueArray, errors: ValueErrors
     ) -> Solution:
         """Weight the values; add the variances of their errors that the spread does not show."""
-        return design.solution(values).with_variances(design.added_variances(errors))
+        solution = design.solution(values)
+        is_exact = isinstance(design, LinearDesign)  # otherwise the spread is the larger part
+        freedom = errors.freedom if is_exact else solution.degrees_of_freedom
+        solution = replace(solution, degrees_of_freedom=freedom)
+        return solution.with_variances(design.added_variances(errors))
 
 
 @dataclass

@@ -97,6 +97,7 @@ class PriorChoice:
             return self.log_chance
         expected, errors = self.errors.sum(axis=1), self.prior.errors.sum(axis=1)
         ratios = errors[:, None] * spread[:, 0] / np.where(expected > 0, expected, 1.0)[:, None]
+        ratios = np.where(ratios > 0, ratios, 1.0)  # values without a spread say nothing
         chances: FloatArray = np.log(ratios) + 1 / ratios - 1
         return self.log_chance - self.error_freedom / 2 * chances
 
