@@ -85,8 +85,7 @@ class Surrogate(SurrogateModel):
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
         The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Checkpoints of a training with other options, such as another `seed`,
-        raise an error. Needs a `seed`.
+        folder was moved. Other trainings may share it. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed.
@@ -205,27 +204,11 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
 
 def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
-    from shapley_adapters.amortized.network_files import refuse_header
+    from shapley_adapters.amortized.network_files import refusing
 
-    flat = values.flatten(1)
-    if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
-        needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
-        refuse_header(path, "header.host.inputs", needed, layout)
-    parts = torch.split(flat, [math.prod(shape) for shape, _ in layout], dim=1)
-    return tuple(
-        part.reshape(-1, *shape).to(_DTYPES[dtype])
-        for part, (shape, dtype) in zip(parts, layout, strict=True)
-    )
-
-
-def _is_layout(layout: object) -> bool:
-    from shapley_adapters.amortized.network_files import is_shape
-
-    return isinstance(layout, list) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and is_shape(entry[0])
-        and isinstance(entry[1], str)
-        and entry[1] in _DTYPES
-        for entry in layout
-    )
+    with refusing(path, "explainer"):
+        parts = torch.split(values.flatten(1), [math.prod(shape) for shape, _ in layout], dim=1)
+        return tuple(
+            part.reshape(-1, *shape).to(_DTYPES[dtype])
+            for part, (shape, dtype) in zip(parts, layout, strict=True)
+        )

@@ -41,7 +41,7 @@ def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
         SimShap(NET, labels="controlled").load_trained(path)
     assert SimShap(NET).load_trained(path).labels == "oddgp"
     Surrogate(NET, **FEW).fit(X).save(tmp_path / "surrogate")
-    with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
+    with pytest.raises(InvalidArgumentError, match=r"of kind 'surrogate'.*Surrogate\.load"):
         SimShap(NET).load_trained(tmp_path / "surrogate")
 
 
