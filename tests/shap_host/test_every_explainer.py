@@ -522,6 +522,11 @@ def test_criteria_refuse_wrong_calls(name):
     criterion = getattr(shap_ext.criteria, name)
     with pytest.raises(TypeError):
         criterion()
-    others = {"absolute_error": (X,), "fit_errors": (X,), "ranking_accuracy": (X,), "complexity": ()}
+    others = {
+        "absolute_error": (X,),
+        "fit_errors": (X,),
+        "ranking_accuracy": (X,),
+        "complexity": (),
+    }
     with pytest.raises(ShapleyExtError):
         criterion("text", *others.get(name, (curved, BACKGROUND)))
