@@ -133,7 +133,8 @@ class AmortizedAttribution(CoalitionAttribution):
         inputs : Tensor, tuple of Tensors, or iterable of batches
             The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
             labels, of which the first part is taken: a tensor, or for several inputs a tuple of
-            them, as in `((a, b), labels)`.
+            them, as in `((a, b), labels)`. Examples of batches wait in a temporary file, not in
+            memory.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
         show_progress : bool, optional
