@@ -158,8 +158,8 @@ def rewritten(path, change):
     tensors = safetensors.load_file(path)
     change(tensors, about)
     written = [name for name in header if name != "__metadata__"]
-    starts = {name: header[name]["data_offsets"][0] for name in written}
-    data = b"".join(tensors[name].numpy().tobytes() for name in sorted(written, key=starts.get))
+    written.sort(key=lambda name: header[name]["data_offsets"])
+    data = b"".join(tensors[name].numpy().tobytes() for name in written)
     path.write_bytes(signed(header, about, data))
 
 

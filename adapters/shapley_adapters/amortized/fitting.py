@@ -30,7 +30,7 @@ from ..array_types import IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..torch_support.random_state import seeded
 from .ledger import REMEDY, check_model, digest
-from .network_files import read_file, write_file
+from .network_files import read_file, refusing, write_file
 from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
@@ -43,7 +43,7 @@ RATE_SCHEDULES = ("one_cycle", "constant")
 _WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
-_DEFAULTS = {
+_DEFAULTS: Mapping[str, Any] = {
     "accelerator": "cpu",
     "enable_checkpointing": False,
     "enable_model_summary": False,
@@ -51,6 +51,7 @@ _DEFAULTS = {
     "gradient_clip_val": 1.0,  # without clipping, wide networks sometimes diverge
     "logger": False,
     "num_sanity_val_steps": 0,
+    "reload_dataloaders_every_n_epochs": 1,  # for a new order of the rows
 }
 """Of Lightning's trainer."""
 
@@ -134,7 +135,7 @@ class Schedule:
     def options(self) -> dict[str, str]:
         """Return the options that a network depends on."""
         excluded = {"folder", "trainer_options", "preset"}
-        of_trainer = _DEFAULTS | dict(self.trainer_options)
+        of_trainer = {**_DEFAULTS, **self.trainer_options}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in excluded}
         own |= {name: of_trainer.get(name) for name in _OF_WEIGHTS}
         return {name: str(value) for name, value in own.items()}
@@ -220,13 +221,11 @@ class FittedModule(pl.LightningModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Return batches of training rows, in an order of the epoch that depends on the seed."""
         rng = np.random.default_rng([self.schedule.seed, 2, self.current_epoch])
-        rows = torch.as_tensor(rng.permutation(self.training_rows))
-        return DataLoader(rows.split(self.schedule.batch_size), batch_size=None)  # type: ignore[arg-type]
+        return _batches(rng.permutation(self.training_rows), self.schedule.batch_size)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Return the positions 0, 1, … of the held-out rows."""
-        positions = torch.arange(len(self.held_out))
-        return DataLoader(positions.split(_ROWS_AT_ONCE), batch_size=None)  # type: ignore[arg-type]
+        return _batches(np.arange(len(self.held_out)), _ROWS_AT_ONCE)
 
     def on_train_start(self) -> None:
         """Show the steps."""
@@ -268,6 +267,14 @@ class FittedModule(pl.LightningModule):
         return [optimizer], [{"scheduler": cycle, "interval": "step"}]
 
 
+def _batches(rows: IntArray, size: int) -> DataLoader[Any]:
+    """Return row indices in parts of a size."""
+    parts: Any = [
+        torch.as_tensor(rows[start : start + size]) for start in range(0, len(rows), size)
+    ]
+    return DataLoader(parts, batch_size=None)
+
+
 def fit(module: FittedModule) -> None:
     """Fit a module; its network then has the weights of its best epoch.
 
@@ -284,10 +291,11 @@ def fit(module: FittedModule) -> None:
     if is_resumed:
         module.on_load_checkpoint(_Files().load_checkpoint(path))
     if not module.has_stopped:
-        own = {"plugins": [*schedule.trainer_options.get("plugins", []), _Files()]}
-        options = _DEFAULTS | dict(schedule.trainer_options) | own
+        plugins = np.ravel(schedule.trainer_options.get("plugins") or []).tolist()
+        own = {"plugins": [*plugins, _Files()], "max_epochs": schedule.epochs}
+        options: dict[str, Any] = {**_DEFAULTS, **schedule.trainer_options, **own}
         with _quiet(), torch.enable_grad():
-            trainer = pl.Trainer(max_epochs=schedule.epochs, **options)
+            trainer = pl.Trainer(**options)
             device = trainer.strategy.root_device  # on which layers such as dropout draw
             with _keyboard_interrupts(schedule), seeded(schedule.seed, device):
                 trainer.fit(module, ckpt_path=path if is_resumed else None, weights_only=True)
@@ -322,7 +330,8 @@ class _Files(CheckpointIO):
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
         content = read_file(path, "training", _Pickle, REMEDY).content.numpy().tobytes()
-        checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), "cpu", weights_only=True)
+        with refusing(path, "training", REMEDY):
+            checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), "cpu", weights_only=True)
         return checkpoint
 
     def remove_checkpoint(self, path: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import reprlib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ _REMEDY = "Copy the original file again, or train and save again."
 
 _UNFIT = (
     *(ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError),
-    *(TypeError, ValueError, safetensors.SafetensorError),
+    *(TypeError, ValueError, safetensors.SafetensorError, pickle.UnpicklingError),
 )
 """Errors that reading a file, or building what it describes, raises where it was changed."""
 

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -186,7 +186,7 @@ def load(
         than `targets`, or its weights do not fit `network`.
     """
     saved = read_file(path, "explainer", SavedExplainer)
-    about, weights = saved.description, dict[str, Tensor](saved.trained.network)
+    about, weights = saved.description, cast(dict[str, Tensor], saved.trained.network)
     if about.target not in targets:
         method = method_of(about.target)
         remedy = f"Load it by algorithm={method!r} (shap) or {_METHODS[method]} (captum)."

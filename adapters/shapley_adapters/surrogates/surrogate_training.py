@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -195,7 +195,7 @@ class TrainedSurrogate:
             do not fit `network`.
         """
         saved = read_file(path, "surrogate", cls)
-        about, weights = saved.about, dict[str, Tensor](saved.network)
+        about, weights = saved.about, cast(dict[str, Tensor], saved.network)
         row, n_outputs = about.input_shape, about.n_outputs
         is_sequence = NamedNetwork(about.network, n_outputs, about.options).is_sequence
         with refusing(path, "surrogate"):
@@ -206,12 +206,10 @@ class TrainedSurrogate:
             shapes = *([[0]] * 2 if is_of_tokens else [row] * 2), *[[n_outputs]] * 2
         bare = masked.skeleton(path, "surrogate", network)
         with refusing(path, "surrogate"):
-            buffers = (torch.zeros(shape, device="meta") for shape in shapes)
-            surrogate = SurrogateNetwork(
-                *(bare, *buffers, torch.tensor(0)),
-                is_distribution=checked_choice("loss", saved.validation.loss, LOSSES[1:]) == "kl",
-                is_sequence=is_sequence,
-            )
+            is_distribution = checked_choice("loss", saved.validation.loss, LOSSES[1:]) == "kl"
+            centre, spread, offset, scale = (torch.zeros(s, device="meta") for s in shapes)
+            buffers = centre, spread, offset, scale, torch.tensor(0)
+            surrogate = SurrogateNetwork(bare, *buffers, is_distribution, is_sequence)
         with_weights(path, "surrogate", surrogate, weights, network is not None)
         return replace(saved, network=surrogate)
 
