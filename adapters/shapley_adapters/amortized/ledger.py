@@ -45,7 +45,8 @@ def digest(*parts: Any) -> str:
         is_array = isinstance(part, (np.ndarray, Tensor))
         array = np.ascontiguousarray(part if is_array else repr(part))
         hasher.update(f"{array.dtype}{array.shape}".encode())
-        hasher.update(array.reshape(-1).view(np.uint8) if array.size else b"")
+        content: Any = array.reshape(-1).view(np.uint8) if array.size else b""
+        hasher.update(content)
     return hasher.hexdigest()
 
 
