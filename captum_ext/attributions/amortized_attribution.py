@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -132,7 +133,8 @@ class AmortizedAttribution(CoalitionAttribution):
         inputs : Tensor, tuple of Tensors, or iterable of batches
             The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
             labels, of which the first part is taken: a tensor, or for several inputs a tuple of
-            them, as in `((a, b), labels)`.
+            them, as in `((a, b), labels)`. Examples of batches wait in a temporary file, not in
+            memory.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
         show_progress : bool, optional
@@ -298,7 +300,7 @@ class AmortizedAttribution(CoalitionAttribution):
             function or with other baselines.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
-        from shapley_adapters.amortized.network_files import Fields
+        from shapley_adapters.amortized.network_files import refusing, typed
 
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
         about = loaded.saved.description
@@ -307,9 +309,9 @@ class AmortizedAttribution(CoalitionAttribution):
                 f"{path} was written by another host, for rows as that one has them. Train anew, "
                 "or load it there."
             )
-        Fields.from_value(str(path), "header.host", about.host).shape(
-            "output_shape", about.n_outputs
-        )
+        with refusing(path, "explainer"):
+            if math.prod(typed(list[int], about.host["output_shape"])) != about.n_outputs:
+                raise ValueError("its output_shape has another number of outputs")
         self._checked_probes(loaded, str(path), baselines, additional_forward_args, feature_mask)
         self.trained, self.labels = loaded, about.target
         self._trained_function = self.forward_func
@@ -502,7 +504,7 @@ class AmortizedAttribution(CoalitionAttribution):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training.from_options(self)
+        return Training.of_explainer(self)
 
 
 def _target_attributions(

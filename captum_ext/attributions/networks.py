@@ -63,8 +63,8 @@ _TRAINING = """student : {"mlp", "embeddings", "unet", "tokens", "trees"}, Modul
         attributions then sum to the difference of the surrogate's outputs.
     folder : path, optional
         The folder of labels, values of held-out rows and checkpoints, written as they come. An
-        interrupted training continues from there, also after the folder was moved. Checkpoints of
-        a training with other options, such as another `seed`, raise an error. Needs a `seed`.
+        interrupted training continues from there, also after the folder was moved. Other
+        trainings may share it. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed."""

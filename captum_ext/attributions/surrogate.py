@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,8 +87,7 @@ class Surrogate(SurrogateModel):
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
         The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Checkpoints of a training with other options, such as another `seed`,
-        raise an error. Needs a `seed`.
+        folder was moved. Other trainings may share it. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed.
@@ -152,7 +153,7 @@ class Surrogate(SurrogateModel):
 
 
 def gathered(inputs: Batches) -> Any:
-    """Return all examples of an iterable of batches as one."""
+    """Return all examples of an iterable of batches as one, on disk instead of in memory."""
     if isinstance(inputs, Tensor) or (
         isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
     ):
@@ -162,25 +163,63 @@ def gathered(inputs: Batches) -> Any:
             f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
             f"{type(inputs).__name__}."
         )
-    batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
-    are_single = [isinstance(batch, Tensor) for batch in batches]
-    if batches and all(are_single):
-        return torch.cat(batches)
-    if not batches or any(are_single) or not _hold_as_many_tensors(batches):
-        raise InvalidArgumentTypeError(
-            "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
-            "that start with a tensor, or, for several inputs, with a tuple of as many each."
-        )
-    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
+    spools: list[_Spool] = []
+    is_single = False
+    for entry in inputs:
+        batch = entry[0] if isinstance(entry, (list, tuple)) and entry else entry
+        parts = [batch] if isinstance(batch, Tensor) else batch
+        if not spools:
+            is_single = isinstance(batch, Tensor)
+            spools = [_Spool() for _ in parts] if isinstance(parts, (list, tuple)) else []
+        if not _are_alike(parts, len(spools)) or is_single != isinstance(batch, Tensor):
+            raise _not_batches()
+        for spool, part in zip(spools, parts, strict=True):
+            spool.add(part)
+    if not spools:
+        raise _not_batches()
+    joined = tuple(spool.joined() for spool in spools)
+    return joined[0] if is_single else joined
 
 
-def _hold_as_many_tensors(batches: list[Any]) -> bool:
-    """Return whether all are lists or tuples of the same number of tensors."""
-    return (
-        all(isinstance(batch, (list, tuple)) for batch in batches)
-        and all(isinstance(part, Tensor) for batch in batches for part in batch)
-        and len({len(batch) for batch in batches}) == 1
+def _are_alike(parts: Any, n_inputs: int) -> bool:
+    """Return whether the parts of a batch are tensors, as many as there are inputs."""
+    is_sequence = isinstance(parts, (list, tuple)) and len(parts) == n_inputs > 0
+    return is_sequence and all(isinstance(part, Tensor) for part in parts)
+
+
+def _not_batches() -> InvalidArgumentTypeError:
+    return InvalidArgumentTypeError(
+        "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
+        "that start with a tensor, or, for several inputs, with a tuple of as many each. Batches "
+        "of an input have the same type, and examples of the same shape."
     )
+
+
+class _Spool:
+    """The examples of one input, written to a temporary file as they come."""
+
+    def __init__(self) -> None:
+        self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as its rows
+        self._first: Tensor | None = None
+
+    def add(self, batch: Tensor) -> None:
+        """Append a batch."""
+        if self._first is None and batch.dim():
+            self._first = batch[:1].detach().clone()
+        first = self._first
+        if first is None or (batch.dtype, batch.shape[1:]) != (first.dtype, first.shape[1:]):
+            raise _not_batches()
+        numbers = batch.detach().cpu().contiguous().reshape(-1)
+        self._file.write(numbers.view(torch.uint8).numpy())
+
+    def joined(self) -> Tensor:
+        """Return all examples, where they are read from the file, or on the device of the first."""
+        first = torch.empty(0) if self._first is None else self._first
+        self._file.flush()
+        if not self._file.tell():
+            return first[:0]
+        content = torch.from_numpy(np.memmap(self._file, mode="r+"))
+        return content.view(first.dtype).reshape(-1, *first.shape[1:]).to(first.device)
 
 
 def network_inputs(tensors: tuple[Tensor, ...], network: object = None) -> Tensor:
@@ -205,27 +244,11 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
 
 def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
-    from shapley_adapters.amortized.network_files import refuse_header
+    from shapley_adapters.amortized.network_files import refusing
 
-    flat = values.flatten(1)
-    if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
-        needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
-        refuse_header(path, "header.host.inputs", needed, layout)
-    parts = torch.split(flat, [math.prod(shape) for shape, _ in layout], dim=1)
-    return tuple(
-        part.reshape(-1, *shape).to(_DTYPES[dtype])
-        for part, (shape, dtype) in zip(parts, layout, strict=True)
-    )
-
-
-def _is_layout(layout: object) -> bool:
-    from shapley_adapters.amortized.network_files import is_shape
-
-    return isinstance(layout, list) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and is_shape(entry[0])
-        and isinstance(entry[1], str)
-        and entry[1] in _DTYPES
-        for entry in layout
-    )
+    with refusing(path, "explainer"):
+        parts = torch.split(values.flatten(1), [math.prod(shape) for shape, _ in layout], dim=1)
+        return tuple(
+            part.reshape(-1, *shape).to(_DTYPES[dtype])
+            for part, (shape, dtype) in zip(parts, layout, strict=True)
+        )

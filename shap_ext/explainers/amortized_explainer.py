@@ -415,7 +415,7 @@ class AmortizedExplainer(CoalitionExplainer):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training.from_options(self)
+        return Training.of_explainer(self)
 
     def _loaded(self, path: str | Path) -> AmortizedShapley:
         """Read a trained network, and see that this model is the one it was trained on."""

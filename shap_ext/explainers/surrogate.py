@@ -69,8 +69,7 @@ class Surrogate(SurrogateModel):
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
         The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Checkpoints of a training with other options, such as another `seed`,
-        raise an error. Needs a `seed`.
+        folder was moved. Other trainings may share it. Needs a `seed`.
     trainer_options : mapping, optional
         Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
         `gradient_clip_val`, which may be None, is passed.
@@ -120,7 +119,7 @@ class Surrogate(SurrogateModel):
 
     def _game_of(self, probes: Tensor) -> Game:
         rows: Any = self._channels_last(probes.numpy())
-        columns = self._fitted().about["host"].get("columns")
+        columns = self._fitted().about.host.get("columns")
         if columns is not None:
             rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game

@@ -1,5 +1,6 @@
 """Networks that explain, used as they should not be: other files, other examples, interrupted."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 from captum_ext import Exact, FastShap, SimShap, Surrogate
+from captum_ext.attributions.surrogate import gathered
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
 from tests.helpers.signed_files import parts_of, signed
@@ -41,7 +43,7 @@ def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
         SimShap(NET, labels="controlled").load_trained(path)
     assert SimShap(NET).load_trained(path).labels == "oddgp"
     Surrogate(NET, **FEW).fit(X).save(tmp_path / "surrogate")
-    with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
+    with pytest.raises(InvalidArgumentError, match=r"of kind 'surrogate'.*Surrogate\.load"):
         SimShap(NET).load_trained(tmp_path / "surrogate")
 
 
@@ -88,6 +90,22 @@ def test_layouts_that_were_changed_are_refused(name, value, path, tmp_path):
 def stopping_batches():
     yield X[:40]
     raise KeyboardInterrupt
+
+
+def test_batches_are_let_go_as_they_are_read():
+    """Their rows wait in a file, so that a loader may give more than memory holds."""
+    given = []
+
+    def batches():
+        for part in X.split(20):
+            batch = part.clone()
+            given.append(weakref.ref(batch))
+            yield batch, None
+            del batch
+            assert sum(batch() is not None for batch in given) <= 1
+
+    assert torch.equal(gathered(batches()), X)
+    assert len(given) > 3
 
 
 def test_batches_of_all_kinds():

@@ -1,6 +1,7 @@
 """Networks that explain: targets against enumeration, training, and files."""
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
+from tests.helpers.signed_files import signed
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
@@ -303,73 +305,53 @@ def test_finished_training_is_not_done_again(target, tmp_path):
     assert first.trained.history == again.trained.history
 
 
-class Changed:
-    """Games that differ from those of `CountingGame`, on the same rows, in one thing each."""
-
-    @staticmethod
-    def sign(game):
-        game.out = -game.out
-
-    @staticmethod
-    def groups(game):
-        """Leaves v(∅), v(N) and what the network sees: two players have changed places."""
-        into = game.into[[1, 0, 2, 3, 4, 5]]
-        x = game.x[:, [1, 0, 2, 3, 4, 5]]
-        game.into = into
-        game.seen, game.x = game.x, x
-
-    @staticmethod
-    def rows(game):
-        game.x = game.x.copy()
-        game.x[-1, 2] += 1e-3
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("sign", "v\\(N\\)"),
-        ("groups", "values of the held-out rows"),
-        ("rows", "set of rows differs"),
-    ],
-)
-def test_checkpoints_of_other_games_are_refused(change, words, tmp_path):
+def test_values_of_other_models_are_refused(tmp_path):
     first = fitted(folder=tmp_path)
     game = CountingGame()
-    getattr(Changed, change)(game)
-    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}.*another folder"):
-        AmortizedShapley.fit(
-            game, getattr(game, "seen", game.x), Training(epochs=4, seed=0, folder=tmp_path)
-        )
+    game.out = -game.out
+    with pytest.raises(InvalidArgumentError, match="folder=.*another model.*another folder"):
+        fitted(game, folder=tmp_path)
     again = fitted(folder=tmp_path)  # and nothing has been spoilt
     np.testing.assert_array_equal(weights(first)["scale"], weights(again)["scale"])
 
 
+def other_rows(**options):
+    game = CountingGame()
+    game.x = game.x.copy()
+    game.x[-1, 2] += 1e-3
+    return fitted(game, **options)
+
+
+def of_network(network, network_options=None, **options):
+    game = CountingGame()
+    training = Training(epochs=4, seed=0, **options)
+    return AmortizedShapley.fit(game, game.x, training, network, network_options)
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "other",
     [
-        ({"epochs": 6}, "epochs was 4 and is 6"),
-        ({"seed": 1}, "seed was 0 and is 1"),
-        ({"target": "leastsquares"}, "target was oddgp and is leastsquares"),
+        partial(fitted, epochs=6),
+        partial(fitted, seed=1),
+        partial(fitted, target="leastsquares"),
+        partial(fitted, trainer_options={"gradient_clip_val": 1e-3}),
+        other_rows,
+        partial(of_network, "mlp", {"widths": (8,)}),
+        lambda **options: of_network(built(0, Own), **options),
     ],
 )
-def test_checkpoints_of_other_options_are_refused(options, words, tmp_path):
-    fitted(folder=tmp_path)
-    with pytest.raises(InvalidArgumentError, match=words):
-        fitted(**options, folder=tmp_path)
-
-
-def test_checkpoints_of_other_networks_are_refused(tmp_path):
-    fitted(folder=tmp_path)
-    game, training = CountingGame(), Training(epochs=4, seed=0, folder=tmp_path)
-    for network, options in (("mlp", {"widths": (8,)}), (built(0, Own), None)):
-        with pytest.raises(InvalidArgumentError, match="network differs"):
-            AmortizedShapley.fit(game, game.x, training, network, options)
-
-
-def test_checkpoints_of_others_are_refused(tmp_path):
-    torch.save({"state_dict": {}}, tmp_path / "last.ckpt")
-    with pytest.raises(InvalidArgumentError, match=r"last\.ckpt"):
-        fitted(folder=tmp_path)
+def test_other_trainings_in_the_same_folder_begin_anew(other, tmp_path):
+    first = fitted(folder=tmp_path)
+    found, wanted = other(folder=tmp_path), other()
+    for name, value in weights(wanted).items():
+        np.testing.assert_array_equal(value, weights(found)[name])
+    assert len(found.trained.history) == len(wanted.trained.history)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("training-*")}
+    assert len(before) == 2
+    again = fitted(folder=tmp_path)
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_batches_of_rows_to_explain_do_not_matter():
@@ -494,8 +476,7 @@ def test_files_hold_no_code(tmp_path):
 def test_files_that_are_none_of_ours_are_refused(tmp_path):
     (tmp_path / "text").write_text("nothing")
     safetensors.save_file({"a": torch.zeros(1)}, tmp_path / "foreign")
-    about = {"shapley_ext": json.dumps({"format": 99})}
-    safetensors.save_file({"a": torch.zeros(1)}, tmp_path / "newer", about)
+    (tmp_path / "newer").write_bytes(signed({}, {"format": 99, "kind": "explainer"}, b""))
     for name, words in (("text", "not a file"), ("foreign", "not a file"), ("newer", "format 99")):
         with pytest.raises(InvalidArgumentError, match=words):
             AmortizedShapley.load(tmp_path / name)

@@ -20,8 +20,9 @@ def test_a_full_disk_leaves_a_trained_network_as_it_was(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")
     from shapley_adapters.amortized.network_files import read_file, write_file
+    from shapley_adapters.amortized.unlike_rows import ReferenceRows
 
-    write_file(tmp_path / "a", "explainer", {"weights": torch.zeros(1000)}, {})
+    write_file(tmp_path / "a", "rows", ReferenceRows(torch.zeros(1000)))
     written = Path.write_bytes
 
     def full(path, data):
@@ -30,6 +31,6 @@ def test_a_full_disk_leaves_a_trained_network_as_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        write_file(tmp_path / "a", "explainer", {"weights": torch.ones(1000)}, {})
-    assert (read_file(tmp_path / "a", "explainer").tensors()["weights"] == 0).all()
+        write_file(tmp_path / "a", "rows", ReferenceRows(torch.ones(1000)))
+    assert (read_file(tmp_path / "a", "rows", ReferenceRows).rows == 0).all()
     assert len(list(tmp_path.iterdir())) == 1

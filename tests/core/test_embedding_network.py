@@ -24,7 +24,7 @@ from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 N_PLAYERS = 5
-KNOTS = "explainer.network.functions.knots"
+KNOTS = "trained.network.network.functions.knots"
 
 
 class Steps:

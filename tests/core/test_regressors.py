@@ -1,6 +1,5 @@
 """Students that learn in one fit: trees against the libraries that grew them, files, refusals."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,12 @@ from sklearn.ensemble import (  # noqa: E402
 )
 
 import shap_ext  # noqa: E402
-from shapley_adapters.amortized import network_files, regressors  # noqa: E402
+from shapley_adapters.amortized import regressors  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.regressors import BoostedTrees  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unlike the rows")  # steps have rare large gaps
 
@@ -31,6 +31,9 @@ X[:, 2] = np.round(X[:, 2]) + 0.0  # numbers that are equal, and at thresholds
 X[::7, 1] = 0.0
 REFERENCE = np.zeros((1, 5), dtype=np.float32)
 NAMES = {"lightgbm": "_grown_by_lightgbm", "scikit-learn": "_grown_by_scikit_learn"}
+
+NETWORK = "trained.network.network."
+"""Begins the names of a student's tensors in a file."""
 
 
 def steps(x):
@@ -139,7 +142,9 @@ def test_files_hold_arrays_and_give_the_same_numbers(tmp_path):
         made(X[320:], silent=True).values, again(X[320:], silent=True).values
     )
     names = set(safetensors.load_file(tmp_path / "a"))
-    assert {f"explainer.network.{name}" for name in ("columns", "thresholds", "leaves")} <= names
+    assert {
+        f"trained.network.network.{name}" for name in ("columns", "thresholds", "leaves")
+    } <= names
     made.export(tmp_path / "a.pt")
     graph = torch.jit.load(tmp_path / "a.pt")
     rows = torch.as_tensor(X[:9])
@@ -149,21 +154,29 @@ def test_files_hold_arrays_and_give_the_same_numbers(tmp_path):
 
 def rewritten(path, change):
     """Write the file once more with other contents, and a checksum that is right."""
+    header, about, _ = parts_of(path.read_bytes())
     tensors = safetensors.load_file(path)
-    with safetensors.safe_open(path, "pt") as file:
-        about = json.loads(file.metadata()["shapley_ext"])
     change(tensors, about)
-    kind = about.pop("kind")
-    del about["format"]
-    network_files.write_file(path, kind, tensors, about)
+    written = [name for name in header if name != "__metadata__"]
+    written.sort(key=lambda name: header[name]["data_offsets"])
+    data = b"".join(tensors[name].numpy().tobytes() for name in written)
+    path.write_bytes(signed(header, about, data))
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("column", lambda t, a: t["explainer.network.columns"].fill_(5), "columns that rows do"),
-        ("sign", lambda t, a: t["explainer.network.columns"].fill_(-1), "columns that rows do"),
-        ("nan", lambda t, a: t["explainer.network.leaves"].fill_(float("nan")), "NaN"),
+        (
+            "column",
+            lambda t, a: t[NETWORK + "columns"].fill_(5),
+            "columns that rows do",
+        ),
+        (
+            "sign",
+            lambda t, a: t[NETWORK + "columns"].fill_(-1),
+            "columns that rows do",
+        ),
+        ("nan", lambda t, a: t[NETWORK + "leaves"].fill_(float("nan")), "NaN"),
         ("levels", lambda t, a: a["description"]["options"].update(levels=2**31 - 1), "12"),
         ("rounds", lambda t, a: a["description"]["options"].update(rounds=2**31 - 1), "fit"),
     ],

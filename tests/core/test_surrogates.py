@@ -184,20 +184,26 @@ def test_rows_may_be_views_in_any_order():
     assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
 
 
+def test_checkpoints_of_another_model_are_refused(tmp_path):
+    fitted(epochs=1, folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match="folder=.*another model.*another folder"):
+        fitted(predict=lambda x: -model(x), epochs=1, folder=tmp_path)
+
+
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        ({"predict": lambda x: -model(x)}, "outputs"),
-        ({"rows": ROWS[:-1]}, "set of rows"),
-        ({"players": np.array([0, 1, 2, 2])}, "player of each entry"),
-        ({"options": {"widths": (8,)}}, "network"),
-        ({"coalitions": 8}, "coalitions was 4 and is 8"),
+        {"rows": ROWS[:-1]},
+        {"players": np.array([0, 1, 2, 2])},
+        {"options": {"widths": (8,)}},
+        {"coalitions": 8},
     ],
 )
-def test_checkpoints_of_another_training_are_refused(changes, words, tmp_path):
+def test_other_trainings_in_the_same_folder_begin_anew(changes, tmp_path):
     fitted(epochs=1, folder=tmp_path)
-    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}"):
-        fitted(**changes, epochs=1, folder=tmp_path)
+    found = fitted(**changes, epochs=1, folder=tmp_path)
+    assert found.validation == fitted(**changes, epochs=1).validation
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
@@ -252,10 +258,10 @@ def test_files_hold_no_code_and_are_told_apart(tmp_path):
     assert b"pickle" not in path.read_bytes()
     with safetensors.safe_open(path, "pt") as file:
         assert json.loads(file.metadata()["shapley_ext"])["kind"] == "surrogate"
-    with pytest.raises(InvalidArgumentError, match="but of a surrogate"):
+    with pytest.raises(InvalidArgumentError, match="is of kind 'surrogate'"):
         AmortizedShapley.load(path)
     (tmp_path / "text").write_text("nothing")
-    with pytest.raises(InvalidArgumentError, match="not a file of a trained surrogate"):
+    with pytest.raises(InvalidArgumentError, match="not a file of kind 'surrogate'"):
         TrainedSurrogate.load(tmp_path / "text")
 
 

@@ -326,8 +326,8 @@ def large():
     yield ("description", "network"), "unet"
     yield ("description", "options"), {"depth": 10**9}
     yield ("description", "input_shape"), [10**6, 10**6]
-    yield ("gaps", "sizes"), [1.0] * 200_000
-    yield ("history",), [0] * 400_000
+    yield ("trained", "gaps", "sizes"), [1.0] * 200_000
+    yield ("trained", "history"), [0] * 400_000
 
 
 LOAD_ALL = """
@@ -397,7 +397,7 @@ def test_loading_unpickles_nothing(files, tmp_path, monkeypatch):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e308, -1.0])
 def test_stated_errors_outside_the_limits_of_fits_are_refused(name, value, files, tmp_path):
     header, about, tensors = parts_of(files["mlp"])
-    about = changed_at(about, ("errors", name), value)
+    about = changed_at(about, ("trained", "errors", name), value)
     assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None
 
 
@@ -415,5 +415,5 @@ def test_stated_errors_that_would_divide_by_zero_or_overflow_are_refused(
     name, value, files, tmp_path
 ):
     header, about, tensors = parts_of(files["mlp"])
-    about = changed_at(about, ("errors", name), value)
+    about = changed_at(about, ("trained", "errors", name), value)
     assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None

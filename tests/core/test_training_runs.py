@@ -1,7 +1,9 @@
 """Training that is interrupted, moved, in torch's other modes, or with large seeds."""
 
+import io
 import shutil
 import signal
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ pl: Any = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.network_files import write_file  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
@@ -124,9 +127,10 @@ def test_the_best_epoch_is_kept(fit):
 def test_training_that_stopped_early_is_not_taken_further(fit, tmp_path):
     options = {"epochs": 40, "patience": 1, "learning_rate": 0.5, "folder": tmp_path}
     stopped = fit(**options)
-    before = (tmp_path / "last.ckpt").stat().st_mtime_ns
+    (last,) = tmp_path.glob("training-*")
+    before = last.stat().st_mtime_ns
     assert_same(fit(**options), stopped)
-    assert (tmp_path / "last.ckpt").stat().st_mtime_ns == before
+    assert last.stat().st_mtime_ns == before
 
 
 @each_training
@@ -196,9 +200,9 @@ def test_seeds_of_any_size(fit):
 @pytest.mark.parametrize("n_bytes", [0, 1, 100, 5000, -1, -100])
 def test_checkpoints_that_were_cut_short_are_refused(fit, n_bytes, tmp_path):
     fit(epochs=1, folder=tmp_path)
-    last = tmp_path / "last.ckpt"
+    (last,) = tmp_path.glob("training-*")
     last.write_bytes(last.read_bytes()[:n_bytes])
-    with pytest.raises(InvalidArgumentError, match=r"folder=.*last\.ckpt is damaged.*Delete"):
+    with pytest.raises(InvalidArgumentError, match=r"training-.*damaged.*folder=.*Delete"):
         fit(epochs=1, folder=tmp_path)
     shutil.rmtree(tmp_path)
     fit(epochs=1, folder=tmp_path)
@@ -208,17 +212,22 @@ def test_checkpoints_that_were_cut_short_are_refused(fit, n_bytes, tmp_path):
 def test_checkpoints_with_other_bytes_are_refused(fit, tmp_path):
     """Of which many would load, with other weights: torch checks no checksum."""
     fit(epochs=1, folder=tmp_path)
-    last = tmp_path / "last.ckpt"
+    (last,) = tmp_path.glob("training-*")
     whole = last.read_bytes()
     for at in np.linspace(0, len(whole) - 1, 25).astype(int):
         changed = bytearray(whole)
         changed[at] ^= 1
         last.write_bytes(changed)
-        with pytest.raises(InvalidArgumentError, match=r"folder=.*last\.ckpt is damaged.*Delete"):
+        with pytest.raises(InvalidArgumentError, match=r"training-.*damaged.*folder=.*Delete"):
             fit(epochs=1, folder=tmp_path)
     last.write_bytes(whole)
-    assert [path.name for path in tmp_path.glob("*ckpt*")] == ["last.ckpt"]
+    assert list(tmp_path.glob("*training-*")) == [last]
     assert_same(fit(epochs=1, folder=tmp_path), fit(epochs=1))
+
+
+@dataclass
+class Pickled:
+    content: Any
 
 
 def test_checkpoints_run_no_code(tmp_path):
@@ -226,8 +235,13 @@ def test_checkpoints_run_no_code(tmp_path):
         def __reduce__(self):
             return (open, (str(tmp_path / "written"), "w"))
 
-    torch.save({"shapley_ext": Code()}, tmp_path / "last.ckpt")
-    with pytest.raises(InvalidArgumentError, match="damaged, no checkpoint"):
+    explainer(folder=tmp_path)
+    (last,) = tmp_path.glob("training-*")
+    buffer = io.BytesIO()
+    torch.save({"record": Code()}, buffer)
+    content = torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+    write_file(last, "training", Pickled(content))
+    with pytest.raises(InvalidArgumentError, match="damaged"):
         explainer(folder=tmp_path)
     assert not (tmp_path / "written").exists()
 

@@ -63,17 +63,17 @@ def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
 
 def test_files_of_surrogates_and_networks_are_told_apart(path, tmp_path):
     shap_ext.Surrogate(curved, **FEW).fit(X).save(tmp_path / "surrogate")
-    with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
+    with pytest.raises(InvalidArgumentError, match=r"of kind 'surrogate'.*Surrogate\.load"):
         made(trained=tmp_path / "surrogate")
-    with pytest.raises(InvalidArgumentError, match=r"but of a explainer.*trained="):
+    with pytest.raises(InvalidArgumentError, match=r"of kind 'explainer'.*trained="):
         shap_ext.Surrogate.load(path)
 
 
-@pytest.mark.parametrize(("number", "words"), [(3, "Train and save again"), (5, "Update")])
-def test_files_of_other_versions_are_refused(number, words, path, tmp_path):
+@pytest.mark.parametrize("number", [4, 6])
+def test_files_of_other_versions_are_refused(number, path, tmp_path):
     header, about, tensors = parts_of(path.read_bytes())
     (tmp_path / "a").write_bytes(signed(header, {**about, "format": number}, tensors))
-    with pytest.raises(InvalidArgumentError, match=words):
+    with pytest.raises(InvalidArgumentError, match=f"format {number};.*again"):
         made(trained=tmp_path / "a")
 
 

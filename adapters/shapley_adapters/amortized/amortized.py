@@ -19,17 +19,15 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
-from .checkpoints import network_digest
 from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
-from .ledger import Ledger
+from .ledger import Ledger, SomeRows
 from .networks import build, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
 from .regressors import FittedRegressor, LabelRegressor, ScikitRegressor, is_regressor
-from .some_rows import SomeRows
 from .storage import Description, Fingerprint, SavedExplainer, load, save
 from .training import TrainedNetwork, Training, check_target, train
 from .unlike_rows import n_shifted_rows
@@ -180,23 +178,17 @@ class AmortizedShapley:
             name = str(student)
             module = built(training.seed, lambda: build(name, shape, n_players, n_outputs, options))
         explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
-        described = network_digest(name, options, module)
-        if not isinstance(module, LabelRegressor):
-            _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, described, shifted)
-        if isinstance(module, LabelRegressor):
-            options = module.options()
         about = Description(
             *(name, options, shape, n_players, n_outputs),
             *(training.target, training.seed, training.settings()),
         )
-        return cls(
-            SavedExplainer(
-                trained,
-                about,
-                Fingerprint.from_rows(rows.inputs, rows.empty, rows.grand_minus_empty),
-            )
-        )
+        if not isinstance(module, LabelRegressor):
+            _check_shape(explainer, rows, n_players)
+        trained = train(rows, explainer, training, about.digest(module), shifted)
+        if isinstance(module, LabelRegressor):
+            about = replace(about, options=module.options())
+        ends = np.stack([rows.empty, rows.empty + rows.grand_minus_empty], axis=1)
+        return cls(SavedExplainer(trained, about, Fingerprint.from_rows(rows.inputs, ends)))
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
         """Return a copy with data of the host for the file, which must be valid JSON."""

@@ -114,6 +114,12 @@ class HeldOutGaps:
     largest: float
     n_rows: int
 
+    def check(self, n_outputs: int) -> None:
+        """Raise a ValueError if a file holds what no training gives."""
+        numbers = np.array([*self.sizes, self.largest + 1e-300, self.n_rows])
+        if len(self.sizes) != n_outputs or not ((numbers > 0) & (numbers < np.inf)).all():
+            raise ValueError(f"its gaps cannot be {numbers[:10]}")
+
     @classmethod
     def from_network(
         cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray

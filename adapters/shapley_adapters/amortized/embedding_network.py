@@ -87,10 +87,6 @@ class PiecewiseLinear(nn.Module):
         quantiles = np.quantile(rows.numpy(), shares, axis=0, method="lower")
         self.knots.copy_(torch.as_tensor(quantiles.T))
 
-    def are_ordered(self) -> bool:
-        """Return whether the knots of each number are in order."""
-        return bool((self.knots.diff(dim=1) >= 0).all())
-
 
 class EmbeddingNetwork(nn.Module):
     """Piecewise-linear functions of each number, and dense layers for all numbers together.
@@ -155,6 +151,11 @@ class EmbeddingNetwork(nn.Module):
         if centre.numel():
             sample = (sample - centre.float()) / spread.float()
         self.functions.place_knots(sample.flatten(1))
+
+    def check_weights(self) -> None:
+        """Raise a ValueError if the knots of a number are not in order."""
+        if not (self.functions.knots.diff(dim=1) >= 0).all():
+            raise ValueError("its tensor functions.knots is not in order")
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of rows, (B, …)."""

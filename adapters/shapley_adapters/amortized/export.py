@@ -351,7 +351,7 @@ def _metadata(
     probes = explainer.saved.fingerprint.inputs
     kind = "float32" if probes.is_floating_point() else str(probes.dtype).removeprefix("torch.")
     shapes: dict[str, tuple[str, list[int]]] = {
-        "rows": (kind, about.input_shape),
+        "rows": (kind, list(about.input_shape)),
         "active": ("bool", [n_players]),
         "total": ("float64", [n_outputs]),
         "attributions": ("float64", [n_players, n_outputs]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import signal
 import warnings
@@ -14,15 +15,22 @@ from typing import Any, TypeVar
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
+from lightning.pytorch.plugins import CheckpointIO
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader
 
-from ..arguments import checked_choice, checked_count
-from ..array_types import IntArray
+from ..arguments import (
+    checked_choice,
+    checked_count,
+    checked_positive,
+    checked_probability,
+    checked_seed,
+)
+from ..array_types import IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..torch_support.random_state import seeded
-from .checkpoints import TrainingFingerprint, sign_checkpoint
+from .ledger import REMEDY, check_model, digest
+from .network_files import read_file, refusing, write_file
 from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
@@ -32,23 +40,32 @@ _RATE, _STEPS_AT_RATE = 3e-3, 4000
 
 RATE_SCHEDULES = ("one_cycle", "constant")
 
-_LAST = "last.ckpt"
-
 _WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
-LARGEST_GRADIENT = 1.0
+_DEFAULTS: Mapping[str, Any] = {
+    "accelerator": "cpu",
+    "enable_checkpointing": False,
+    "enable_model_summary": False,
+    "enable_progress_bar": False,
+    "gradient_clip_val": 1.0,  # without clipping, wide networks sometimes diverge
+    "logger": False,
+    "num_sanity_val_steps": 0,
+    "reload_dataloaders_every_n_epochs": 1,  # for a new order of the rows
+}
+"""Of Lightning's trainer."""
 
-_WEIGHT_OPTIONS = (
-    "gradient_clip_val",
-    "gradient_clip_algorithm",
-    "precision",
-    "accumulate_grad_batches",
+_OF_WEIGHTS = (
+    *("gradient_clip_val", "gradient_clip_algorithm"),
+    *("precision", "accumulate_grad_batches"),
 )
 """The options of Lightning's trainer that change the weights."""
-"""Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
+
+_RENAMED = "batch_size"
+"""Is called `rows_per_step` by the hosts."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+ScheduleT = TypeVar("ScheduleT", bound="Schedule")
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ class Schedule:
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
         Folder of the checkpoints. If it holds a checkpoint of the same training, training continues
-        from it; a checkpoint of another training is refused.
+        from it; other trainings may share the folder.
     trainer_options : mapping
         Passed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, …; also
         `gradient_clip_val`, which is 1 by default and None for no clipping.
@@ -90,19 +107,24 @@ class Schedule:
     trainer_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        checked_count("epochs", self.epochs)
-        checked_count("batch_size", self.batch_size)
+        for name in ("epochs", "batch_size", *["patience"] * (self.patience is not None)):
+            checked_count(name, getattr(self, name))
         checked_choice("learning_rate_schedule", self.learning_rate_schedule, RATE_SCHEDULES)
-        if self.patience is not None:
-            checked_count("patience", self.patience)
-        if not 0 < self.validation_share < 1:
-            raise InvalidArgumentError(
-                f"validation_share must lie between 0 and 1; got {self.validation_share}."
-            )
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
+        checked_probability("validation_share", self.validation_share)
+        if self.learning_rate is not None:
+            checked_positive("learning_rate", self.learning_rate)
         if "max_epochs" in self.trainer_options:
             raise InvalidArgumentError("trainer_options holds max_epochs; pass it as epochs=.")
+
+    @classmethod
+    def from_options(cls: type[ScheduleT], options: Any, **further: Any) -> ScheduleT:
+        """Return the schedule of a host's options; errors use the names of these options."""
+        shared = {f.name: getattr(options, f.name) for f in fields(Schedule) if f.name != _RENAMED}
+        shared["epochs"] = checked_count("epochs", options.epochs)
+        shared["seed"] = checked_seed(options.seed)
+        shared["trainer_options"] = dict(options.trainer_options or {})
+        size = checked_count("rows_per_step", options.rows_per_step)
+        return cls(**shared, batch_size=size, **further)
 
     def rate(self, n_steps: int) -> float:
         """Return the largest learning rate for a number of steps; more steps have a smaller one."""
@@ -113,10 +135,10 @@ class Schedule:
     def options(self) -> dict[str, str]:
         """Return the options that a network depends on."""
         excluded = {"folder", "trainer_options", "preset"}
-        names = [option.name for option in fields(self) if option.name not in excluded]
-        passed = {name: self.trainer_options.get(name) for name in _WEIGHT_OPTIONS}
-        of_trainer = {f"trainer_options[{name!r}]": str(value) for name, value in passed.items()}
-        return {name: str(getattr(self, name)) for name in names} | of_trainer
+        of_trainer = {**_DEFAULTS, **self.trainer_options}
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in excluded}
+        own |= {name: of_trainer.get(name) for name in _OF_WEIGHTS}
+        return {name: str(value) for name, value in own.items()}
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
         """Return the held-out rows, drawn from the real rows, and the training rows."""
@@ -131,7 +153,7 @@ class Schedule:
 
 
 class FittedModule(pl.LightningModule):
-    """The module to fit. Steps take row indices, and log the validation error as "error".
+    """The module to fit. Steps take row indices, and call `log_error`.
 
     Parameters
     ----------
@@ -141,9 +163,20 @@ class FittedModule(pl.LightningModule):
         The options of the training.
     training_rows, held_out : arrays of int
         The rows to train on, and those to validate on.
-    fingerprint : TrainingFingerprint
-        Is stored in the checkpoints, to recognise those of this training.
+    identity : str
+        A digest of the network and the data; with the options, it names the checkpoint.
+    values : array
+        Values of the model; a checkpoint of another model is refused.
+    progress : Progress
+        Shows the steps.
+
+    Attributes
+    ----------
+    record : dict
+        What a checkpoint holds beside the state of Lightning.
     """
+
+    weight_decay = _WEIGHT_DECAY
 
     def __init__(
         self,
@@ -151,12 +184,20 @@ class FittedModule(pl.LightningModule):
         schedule: Schedule,
         training_rows: IntArray,
         held_out: IntArray,
-        fingerprint: TrainingFingerprint,
+        identity: str,
+        values: ValueArray,
+        progress: Progress,
     ) -> None:
         super().__init__()
-        self.network, self.fingerprint = network, fingerprint
-        self.schedule, self.training_rows, self.held_out = schedule, training_rows, held_out
-        self._best_error, self._best_weights = float("inf"), dict[str, Tensor]()
+        self.network, self.schedule, self.progress = network, schedule, progress
+        self.training_rows, self.held_out = training_rows, held_out
+        self.n_steps = schedule.epochs * -(-len(training_rows) // schedule.batch_size)
+        self.checkpoint: Path | None = None
+        if schedule.folder is not None:
+            name = f"training-{digest(identity, schedule.options())}.safetensors"
+            self.checkpoint = Path(schedule.folder) / name
+        self.record: dict[str, Any] = {"values": torch.as_tensor(values), "history": []}
+        self.record |= {"error": np.inf, "weights": None, "n_worse": 0, "evaluations": 0}
 
     def prepare(self) -> None:
         """Compute data for the first epoch."""
@@ -164,143 +205,137 @@ class FittedModule(pl.LightningModule):
     def log_error(self, error: float) -> None:
         """Log the validation error of an epoch, and store the weights if it is the smallest."""
         self.log("error", error)
-        if error < self._best_error:
-            weights = self.network.state_dict()
-            self._best_weights = {
-                name: tensor.detach().cpu().clone() for name, tensor in weights.items()
-            }
-            self._best_error = error
+        self.record["n_worse"] += 1
+        if error < self.record["error"]:
+            weights = self.network.state_dict().items()
+            copies = {name: tensor.detach().cpu().clone() for name, tensor in weights}
+            self.record |= {"error": error, "weights": copies, "n_worse": 0}
+        self.trainer.should_stop |= self.has_stopped
 
-    def take_best_weights(self) -> None:
-        """Give the network the weights of its best epoch.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If no epoch had a finite validation error.
-        """
-        if not self._best_weights:
-            raise InvalidArgumentError(
-                "Training diverged: the validation error was NaN or infinite in each epoch. Pass a "
-                f"learning_rate below {self._rate():.2g}, or look for outputs of the model that "
-                "are too large for single precision."
-            )
-        self.network.load_state_dict(self._best_weights)
-        self.network.cpu().eval()
+    @property
+    def has_stopped(self) -> bool:
+        """Whether training ends early, because the error no longer decreases."""
+        patience = self.schedule.patience or max(10, self.schedule.epochs // 2)
+        return bool(self.record["n_worse"] >= patience)
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Return the indices of the training rows."""
-        order = _Order(len(self.training_rows), self.schedule.seed)
-        size = self.schedule.batch_size
-        return DataLoader(_RowNumbers(self.training_rows), batch_size=size, sampler=order)
+        """Return batches of training rows, in an order of the epoch that depends on the seed."""
+        rng = np.random.default_rng([self.schedule.seed, 2, self.current_epoch])
+        return _batches(rng.permutation(self.training_rows), self.schedule.batch_size)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Return the positions 0, 1, … of the held-out rows."""
-        return DataLoader(_RowNumbers(np.arange(len(self.held_out))), batch_size=_ROWS_AT_ONCE)
+        return _batches(np.arange(len(self.held_out)), _ROWS_AT_ONCE)
+
+    def on_train_start(self) -> None:
+        """Show the steps."""
+        self._bar = self.progress.bar("fitting", self.n_steps, "steps", self.global_step)
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        """Count a step."""
+        self._bar.update()
+
+    def on_train_epoch_end(self) -> None:
+        """Write the checkpoint."""
+        if self.checkpoint is not None:
+            self.trainer.save_checkpoint(self.checkpoint)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Is called by Lightning."""
-        self.fingerprint.write(checkpoint)
-        checkpoint["best_error"] = self._best_error
-        checkpoint["best_weights"] = self._best_weights
+        """Add the record."""
+        checkpoint["record"] = self.record
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Is called by Lightning."""
-        self._best_error = checkpoint["best_error"]
-        self._best_weights = checkpoint["best_weights"]
+        """Take the record; refuse one of another model."""
+        values = (record["values"].numpy() for record in (checkpoint["record"], self.record))
+        check_model(Path(str(self.checkpoint)), *values)
+        self.record = checkpoint["record"]
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of the optimiser in all epochs."""
-        return self.schedule.epochs * -(-len(self.training_rows) // self.schedule.batch_size)
-
-    @property
-    def weight_decay(self) -> float:
-        """Weight decay of AdamW."""
-        return _WEIGHT_DECAY
-
-    def _rate(self) -> float:
-        return self.schedule.rate(self.n_steps)
+    def teardown(self, stage: str) -> None:
+        """Close the bar."""
+        if hasattr(self, "_bar"):
+            self._bar.close()
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and by default one cycle of the learning rate over all steps."""
-        rate = self._rate()
-        optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=rate, weight_decay=self.weight_decay
-        )
+        rate, decay = self.schedule.rate(self.n_steps), self.weight_decay
+        optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
         if self.schedule.learning_rate_schedule == "constant":
             return optimizer
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
+        cycle = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, max_lr=rate, total_steps=self.n_steps
         )
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
-        }
+        return [optimizer], [{"scheduler": cycle, "interval": "step"}]
 
 
-def fit(module: FittedModule, progress: Progress) -> None:
+def _batches(rows: IntArray, size: int) -> DataLoader[Any]:
+    """Return row indices in parts of a size."""
+    parts: Any = [
+        torch.as_tensor(rows[start : start + size]) for start in range(0, len(rows), size)
+    ]
+    return DataLoader(parts, batch_size=None)
+
+
+def fit(module: FittedModule) -> None:
     """Fit a module; its network then has the weights of its best epoch.
 
     Raises
     ------
     InvalidArgumentError
-        If the folder holds checkpoints of another training, or damaged ones.
+        If the checkpoint is damaged, or one of another model; or if no epoch had a finite error.
     KeyboardInterrupt
         If the user interrupts; with a folder, training can continue from its last epoch.
     """
-    schedule = module.schedule
-    last = None if schedule.folder is None else Path(schedule.folder) / _LAST
-    checkpoint = None
-    if last is not None and last.is_file():
-        checkpoint = module.fingerprint.read_checkpoint(last)
+    schedule, path = module.schedule, module.checkpoint
+    is_resumed = path is not None and path.is_file()
     module.prepare()
-    if checkpoint is not None and _has_stopped(checkpoint):
-        module.on_load_checkpoint(checkpoint)
-    else:
+    if is_resumed:
+        module.on_load_checkpoint(_Files().load_checkpoint(path))
+    if not module.has_stopped:
+        plugins = np.ravel(schedule.trainer_options.get("plugins") or []).tolist()
+        own = {"plugins": [*plugins, _Files()], "max_epochs": schedule.epochs}
+        options: dict[str, Any] = {**_DEFAULTS, **schedule.trainer_options, **own}
         with _quiet(), torch.enable_grad():
-            _run(module, last, checkpoint is not None, progress)
-    module.take_best_weights()
+            trainer = pl.Trainer(**options)
+            device = trainer.strategy.root_device  # on which layers such as dropout draw
+            with _keyboard_interrupts(schedule), seeded(schedule.seed, device):
+                trainer.fit(module, ckpt_path=path if is_resumed else None, weights_only=True)
+    if not module.record["weights"]:
+        raise InvalidArgumentError(
+            "Training diverged: the validation error was NaN or infinite in each epoch. Pass a "
+            f"learning_rate below {schedule.rate(module.n_steps):.2g}, or look for outputs of the "
+            "model that are too large for single precision."
+        )
+    module.network.load_state_dict(module.record["weights"])
+    module.network.cpu().eval()
 
 
-def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Progress) -> None:
-    """Run Lightning's trainer; write the last checkpoint to `last`, or resume from it."""
-    schedule = module.schedule
-    patience = schedule.patience
-    if patience is None:
-        patience = max(10, schedule.epochs // 2)
-    options = {
-        "accelerator": "cpu",
-        "logger": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "enable_checkpointing": last is not None,
-        "gradient_clip_val": LARGEST_GRADIENT,
-        **schedule.trainer_options,
-    }
-    callbacks: list[Callback] = [
-        EarlyStopping("error", patience=patience),
-        _Bar(module, progress),
-        *options.pop("callbacks", []),
-    ]
-    if last is not None:
-        callbacks.append(_LastCheckpoint(last))
-    trainer = pl.Trainer(
-        max_epochs=schedule.epochs, callbacks=callbacks, num_sanity_val_steps=0, **options
-    )
-    device = trainer.strategy.root_device  # on which layers such as dropout draw
-    with _keyboard_interrupts(schedule), seeded(schedule.seed, device):
-        trainer.fit(module, ckpt_path=str(last) if is_resumed else None, weights_only=True)
+@dataclass(frozen=True)
+class _Pickle:
+    """Bytes that torch wrote, which it reads without running code."""
+
+    content: Tensor
 
 
-def _has_stopped(checkpoint: Mapping[str, Any]) -> bool:
-    """Return whether training ended early, because the error no longer decreased."""
-    states = checkpoint["callbacks"]
-    return any(
-        state["stopped_epoch"] > 0
-        for name, state in states.items()
-        if name.startswith("EarlyStopping")
-    )
+class _Files(CheckpointIO):
+    """Checkpoints of Lightning as files of ours, with a checksum, replaced in one step."""
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
+    ) -> None:
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        content = torch.frombuffer(buffer.getbuffer(), dtype=torch.uint8)
+        write_file(path, "training", _Pickle(content))
+
+    def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        content = read_file(path, "training", _Pickle, REMEDY).content.numpy().tobytes()
+        with refusing(path, "training", REMEDY):
+            checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), "cpu", weights_only=True)
+        return checkpoint
+
+    def remove_checkpoint(self, path: Any) -> None:
+        Path(path).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -313,94 +348,25 @@ def _keyboard_interrupts(schedule: Schedule) -> Iterator[None]:
         if not isinstance(error.__context__, KeyboardInterrupt):
             raise
         signal.signal(signal.SIGINT, handler)  # Lightning ignores the signal from then on
-        if schedule.folder is None:
-            remedy = "With folder= and seed=, it could continue from its last epoch."
-        else:
+        remedy = "With folder= and seed=, it could continue from its last epoch."
+        if schedule.folder is not None:
             remedy = f"Call fit again to continue from the last epoch in {str(schedule.folder)!r}."
         raise KeyboardInterrupt(f"Training was interrupted. {remedy}") from None
 
 
-class _LastCheckpoint(Checkpoint):
-    """Writes the checkpoint of the last epoch.
-
-    It holds the best weights and no paths, so that the folder may be moved. Lightning calls
-    checkpoints after all other callbacks.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        part = self._path.with_name(f"{self._path.name}.part")
-        trainer.save_checkpoint(part)  # by all processes, where there are several; one writes
-        if trainer.is_global_zero:
-            sign_checkpoint(part, self._path)
-
-
-class _Bar(Callback):
-    """The progress bar of the steps."""
-
-    def __init__(self, module: FittedModule, progress: Progress) -> None:
-        self._n_steps, self._progress = module.n_steps, progress
-        self._bar: Any = None
-
-    def on_train_start(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        self._bar = self._progress.bar("fitting", self._n_steps, "steps", trainer.global_step)
-
-    def on_train_batch_end(self, *_: Any) -> None:
-        self._bar.update()
-
-    def teardown(self, *_: Any, **__: Any) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-
-class _RowNumbers(Dataset[int]):
-    """A data set of row indices; the steps look up the data of the rows."""
-
-    def __init__(self, rows: IntArray) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> int:
-        return int(self.rows[index])
-
-
-class _Order(Sampler[int]):
-    """A new order of the rows in each epoch, which depends on the seed only."""
-
-    def __init__(self, n_rows: int, seed: int) -> None:
-        self.n_rows, self.seed, self.epoch = n_rows, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Is called by Lightning."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    def __iter__(self) -> Iterator[int]:
-        rng = np.random.default_rng([self.seed, 2, self.epoch])
-        return iter(rng.permutation(self.n_rows).tolist())
-
-
-class _quiet:  # noqa: N801  used as a function
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Silence Lightning's messages about workers, devices and tips."""
-
-    def __enter__(self) -> None:
-        self._logger = logging.getLogger("lightning.pytorch")
-        self._level = self._logger.level
-        self._logger.setLevel(logging.ERROR)
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
-        warnings.filterwarnings("ignore", module="lightning.*")
-        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-
-    def __exit__(self, *_: object) -> None:
-        self._warnings.__exit__(None, None, None)
-        self._logger.setLevel(self._level)
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning.*")
+            warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def built(seed: int, make: Callable[[], ModuleT]) -> ModuleT:

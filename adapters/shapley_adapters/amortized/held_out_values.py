@@ -98,7 +98,8 @@ def held_out_values(
         is_for_training=True,
     )
     paid = rows.ledger.estimated("values", rows, selected, estimator, settings)
-    return HeldOutValues(selected, paid.values, paid.standard_errors, paid.evaluations)
+    n_evaluations = int(paid.evaluations.sum())
+    return HeldOutValues(selected, paid.values, paid.standard_errors, n_evaluations)
 
 
 def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int]:

@@ -7,23 +7,23 @@ that it was in, and never reports less than it spent.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+from torch import Tensor
 
-from ..array_types import AttributionArray, IntArray
+from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
+from ..games.game import Game, WrappedGame
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
-from .checkpoints import are_close, digest
 from .network_files import read_file, write_file
-from .some_rows import SomeRows
 
 if TYPE_CHECKING:
     from .efficiency_gaps import TrainingRows
@@ -32,16 +32,62 @@ _FEWEST_ROWS, _MOST_ROWS = 64, 4096
 _SECONDS = 2.0
 """Parts grow until one takes this long."""
 
-_BEGUN = "begun"
+_ROUNDING = 1e-3
+"""Largest difference between two runs of the same model, relative to its largest output."""
+
+REMEDY = "It is in folder=. Delete it, to train or pay for its rows again, or pass another folder."
+
+
+def digest(*parts: Any) -> str:
+    """Return a short digest of arrays, tensors, and other objects by their `repr`."""
+    hasher = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        is_array = isinstance(part, (np.ndarray, Tensor))
+        array = np.ascontiguousarray(part if is_array else repr(part))
+        hasher.update(f"{array.dtype}{array.shape}".encode())
+        content: Any = array.reshape(-1).view(np.uint8) if array.size else b""
+        hasher.update(content)
+    return hasher.hexdigest()
+
+
+def check_model(path: Path, kept: ValueArray, again: ValueArray) -> None:
+    """Refuse a file of the folder if the model now has other values, up to rounding."""
+    size = max(np.abs(kept).max(initial=0.0), np.abs(again).max(initial=0.0))
+    if kept.shape != again.shape or np.abs(kept - again).max(initial=0.0) > _ROUNDING * size:
+        raise InvalidArgumentError(
+            f"folder={str(path.parent)!r} holds values of another model: {path.name} differs. Pass "
+            "another folder, or empty this one."
+        )
+
+
+@dataclass(frozen=True)
+class SomeRows(WrappedGame):
+    """The games of some of the rows of a game."""
+
+    game: Game
+    rows: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def active_players(self) -> BoolArray:
+        """Return which players can change the value."""
+        return self.game.active_players()[self.rows]
+
+    def __call__(self, rows: IntArray, coalitions: BoolArray) -> ValueArray:
+        """Return values, (P, K)."""
+        return self.game(self.rows[rows], coalitions)
 
 
 @dataclass(frozen=True)
 class PaidEstimates:
-    """Estimates of some rows, (R, M, K), their standard errors, and the evaluations for them."""
+    """Estimates of some rows, (R, M, K), their standard errors, and each row's evaluations."""
 
     values: AttributionArray
     standard_errors: AttributionArray
-    evaluations: int
+    evaluations: IntArray
 
 
 @dataclass(frozen=True)
@@ -53,15 +99,13 @@ class Ledger:
     @property
     def lost(self) -> int:
         """Evaluations beside those of one training without a stop, of all in this folder."""
-        path = None if self.folder is None else self.folder / _BEGUN
-        if path is None or not path.is_file():
-            return 0
-        return sum(int(line) for line in path.read_text().splitlines())
+        path = self._begun()
+        return sum(map(int, path.read_text().split())) if path and path.is_file() else 0
 
     def begin(self, n_evaluations: int) -> None:
         """Note that a training begins; all but the first pay `n_evaluations` once more."""
-        is_first = self.folder is None or not (self.folder / _BEGUN).is_file()
-        self._note(0 if is_first else n_evaluations)
+        path = self._begun()
+        self._note(n_evaluations if path and path.is_file() else 0)
 
     @contextmanager
     def begun(self, n_evaluations: int) -> Iterator[None]:
@@ -70,10 +114,13 @@ class Ledger:
         yield
         self._note(-n_evaluations)
 
+    def _begun(self) -> Path | None:
+        return self.folder and self.folder / "begun"
+
     def _note(self, n_evaluations: int) -> None:
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with open(self.folder / _BEGUN, "a", encoding="ascii") as file:
+        if path := self._begun():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "a", encoding="ascii") as file:
                 file.write(f"{n_evaluations}\n")
 
     def estimated(
@@ -91,67 +138,29 @@ class Ledger:
 
         def estimated(part: IntArray) -> PaidEstimates:
             made = estimate(SomeRows(rows.game, part), estimator, settings)
-            return PaidEstimates(made.values, made.standard_errors, int(made.evaluations.sum()))
+            return PaidEstimates(made.values, made.standard_errors, made.evaluations)
 
         if self.folder is None:
             return estimated(indices)
-        ends = rows.empty[indices], rows.grand_minus_empty[indices]
-        of_rows = np.asarray(rows.inputs[indices]), rows.active[indices], *ends
-        key = digest(repr(estimator), settings.seed, settings.budget, *of_rows)
-        parts = self._kept(f"{name}-{key}")
-        first = sum(len(part.values) for part in parts)
-        if parts:
-            again = estimated(indices[:1])
-            self._note(again.evaluations)
-            self._check_model(parts[0].values[:1], again.values)
-        size = _FEWEST_ROWS
-        while first < len(indices):
-            started = time.monotonic()
-            part = indices[first : first + size]
-            with self.begun(len(part) * int(settings.budget or 0)):
-                parts.append(estimated(part))
-                self._keep(f"{name}-{key}-{first}", parts[-1])
-            first += len(part)
-            is_short = time.monotonic() - started < _SECONDS
-            size = min(_MOST_ROWS, 2 * size) if is_short else size
-        return PaidEstimates(
-            np.concatenate([part.values for part in parts]),
-            np.concatenate([part.standard_errors for part in parts]),
-            sum(part.evaluations for part in parts),
-        )
-
-    def _kept(self, name: str) -> list[PaidEstimates]:
-        """Return the parts in the folder, in order, without a gap."""
+        of_rows = np.asarray(rows.inputs[indices]), rows.active[indices]
+        name += f"-{digest(repr(estimator), settings.seed, settings.budget, *of_rows)}"
         parts: list[PaidEstimates] = []
-        first = 0
-        while (path := self._path(f"{name}-{first}")).is_file():
-            try:
-                file = read_file(path, "estimates")
-                evaluations = file.fields(["evaluations"]).whole_number("evaluations")
-                tensors = file.tensors(may_be_missing=["standard_errors"])
-            except InvalidArgumentError as error:
-                raise InvalidArgumentError(
-                    f"folder={str(self.folder)!r}: {error} Or delete it, to pay for its rows again."
-                ) from error
-            values, errors = (tensors[key].numpy() for key in ("values", "standard_errors"))
-            parts.append(PaidEstimates(values, errors, evaluations))
-            first += len(values)
-        return parts
-
-    def _keep(self, name: str, part: PaidEstimates) -> None:
-        tensors = {
-            "values": torch.as_tensor(part.values),
-            "standard_errors": torch.as_tensor(part.standard_errors),
-        }
-        write_file(self._path(name), "estimates", tensors, {"evaluations": part.evaluations})
-
-    def _path(self, name: str) -> Path:
-        return Path(str(self.folder)) / f"{name}.safetensors"
-
-    def _check_model(self, kept: AttributionArray, again: AttributionArray) -> None:
-        if not are_close(kept, again):
-            raise InvalidArgumentError(
-                f"folder={str(self.folder)!r} holds estimates of another model: those of a row "
-                f"differ by up to {np.abs(kept - again).max():.3g}. Pass another folder, or empty "
-                "this one."
-            )
+        first, size = 0, _FEWEST_ROWS
+        while first < len(indices):
+            path = self.folder / f"{name}-{first}.safetensors"
+            started, part = time.monotonic(), indices[first : first + size]
+            if path.is_file():
+                parts.append(read_file(path, "estimates", PaidEstimates, REMEDY))
+                if first == 0:
+                    again = estimated(indices[:1])
+                    self._note(int(again.evaluations.sum()))
+                    check_model(path, parts[0].values[:1], again.values)
+            else:
+                with self.begun(len(part) * int(settings.budget or 0)):
+                    parts.append(estimated(part))
+                    write_file(path, "estimates", parts[-1])
+            first += len(parts[-1].values)
+            if time.monotonic() - started < _SECONDS:
+                size = min(_MOST_ROWS, 2 * size)
+        names = [field.name for field in fields(PaidEstimates)]
+        return PaidEstimates(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))

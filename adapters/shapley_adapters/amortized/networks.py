@@ -189,7 +189,7 @@ _OPTIONS = {
 }
 _LEAST = {"width": 1, "knots": 2, "rank": 1, "widths": 1, "grid": 1, "rounds": 1, "levels": 1}
 _LISTS = ("widths", "grid", "players")
-_LARGEST = 2**31 - 1
+_LARGEST, _MOST_LAYERS = 2**31 - 1, 1000
 
 
 def build(
@@ -256,6 +256,11 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
         raise InvalidArgumentError(
             f"{option!r} in {OPTIONS} must be {needed} from {smallest} on; got "
             f"{reprlib.repr(value)}."
+        )
+    n_layers = {"widths": len(sizes), "depth": sizes[0]}.get(option, 0) if sizes else 0
+    if n_layers > _MOST_LAYERS:
+        raise InvalidArgumentError(
+            f"{option!r} in {OPTIONS} must be of at most {_MOST_LAYERS} layers; got {n_layers}."
         )
     return [int(size) for size in sizes] if is_list else int(value)
 

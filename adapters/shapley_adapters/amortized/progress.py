@@ -35,9 +35,7 @@ class Progress:
     @property
     def remaining_delay(self) -> float | None:
         """Remaining seconds until bars appear; None for no bars."""
-        if self.delay is None:
-            return None
-        return max(0.0, self.delay - (time.monotonic() - self._start))
+        return None if self.delay is None else max(0.0, self.delay - self.seconds)
 
     @property
     def seconds(self) -> float:
@@ -46,18 +44,11 @@ class Progress:
 
     def write(self, line: str) -> None:
         """Write a line to stderr, if bars have appeared."""
-        if self.delay is not None and self.seconds >= self.delay:
+        if self.remaining_delay == 0:
             tqdm.write(self.description(line), file=sys.stderr)
 
     def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
         """Return the bar of a part, to be used in a `with` statement."""
-        delay = self.remaining_delay
-        return tqdm(
-            total=total,
-            initial=initial,
-            desc=self.description(part),
-            unit=f" {unit}",
-            disable=delay is None,
-            delay=delay or 0.0,
-            **BY_MEAN_SPEED,
-        )
+        delay, text = self.remaining_delay, self.description(part)
+        shown: dict[str, Any] = {"disable": delay is None, "delay": delay or 0.0, **BY_MEAN_SPEED}
+        return tqdm(total=total, initial=initial, desc=text, unit=f" {unit}", **shown)

@@ -151,9 +151,10 @@ class BoostedTrees(LabelRegressor):
         """Return the rounds that were kept, and the levels."""
         return {"rounds": self.rounds, "levels": self.levels}
 
-    def are_columns_known(self) -> bool:
-        """Return whether all trees look at columns that the rows have."""
-        return bool(((self.columns >= 0) & (self.columns < self.n_inputs)).all())
+    def check_weights(self) -> None:
+        """Raise a ValueError if trees look at columns that rows do not have."""
+        if not ((self.columns >= 0) & (self.columns < self.n_inputs)).all():
+            raise ValueError("its tensor columns names columns that rows do not have")
 
 
 class FittedRegressor(LabelRegressor):

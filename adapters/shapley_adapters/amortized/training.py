@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..arguments import checked_choice, checked_count, checked_seed
+from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total, random_subsets
 from ..errors import InvalidArgumentError
@@ -20,37 +18,16 @@ from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.evaluation import Evaluator, Request
 from ..pipeline.settings import Settings
-from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps, TrainingRows
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
-from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
+from .fitting import FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
+from .ledger import digest
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .regressors import LabelRegressor, is_regressor
 from .stated_errors import StatedErrors
 from .unlike_rows import ReferenceRows
-
-
-class TrainingOptions(Protocol):
-    """The options of a training in both hosts; see `Training` and `Schedule`."""
-
-    student: Any
-    preset: str | None
-    labels: str | None
-    evaluations: int | None
-    paired: bool
-    efficient: bool
-    epochs: int
-    rows_per_step: int
-    learning_rate: float | None
-    learning_rate_schedule: str
-    validation_share: float
-    validation_evaluations: int | None
-    patience: int | None
-    seed: int | None
-    folder: str | Path | None
-    trainer_options: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -99,26 +76,13 @@ class Training(Schedule):
             checked_count("validation_evaluations", self.validation_evaluations)
 
     @classmethod
-    def from_options(cls, options: TrainingOptions) -> Training:
+    def of_explainer(cls, options: Any) -> Training:
         """Return the training of a host's options; errors use the names of these options."""
         check_target(options.student, str(options.labels))
-        return cls(
-            target=checked_choice("labels", options.labels, TARGETS),
-            evaluations=options.evaluations,
-            paired=options.paired,
-            efficient=options.efficient,
-            preset=options.preset,
-            epochs=checked_count("epochs", options.epochs),
-            batch_size=checked_count("rows_per_step", options.rows_per_step),
-            learning_rate=options.learning_rate,
-            learning_rate_schedule=options.learning_rate_schedule,
-            validation_share=options.validation_share,
-            validation_evaluations=options.validation_evaluations,
-            patience=options.patience,
-            seed=checked_seed(options.seed),
-            folder=options.folder,
-            trainer_options=options.trainer_options or {},
-        )
+        names = "evaluations", "paired", "efficient", "preset", "validation_evaluations"
+        further = {name: getattr(options, name) for name in names}
+        target = checked_choice("labels", options.labels, TARGETS)
+        return cls.from_options(options, target=target, **further)
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return the evaluations per row, for labels in total, for other targets per epoch."""
@@ -128,11 +92,9 @@ class Training(Schedule):
 
     def settings(self) -> dict[str, str]:
         """Return the settings as texts, for the file of a trained network."""
-        gradient = self.trainer_options.get("gradient_clip_val", LARGEST_GRADIENT)
-        further = {"preset": str(self.preset), "gradient_clip_val": str(gradient)}
         stored_elsewhere = ("seed", "target")
         options = {k: v for k, v in self.options().items() if k not in stored_elsewhere}
-        return options | further
+        return options | {"preset": str(self.preset)}
 
     def evaluations_in_all(self, n_players: int, n_rows: int) -> int:
         """Return the largest number of evaluations for training on `n_rows` rows."""
@@ -241,21 +203,11 @@ def train(
             rows, network, network.network, training, training_rows, valued, spent
         )
     else:
-        fingerprint = TrainingFingerprint(
-            training.options(),
-            {
-                "network": described,
-                "the set of rows": digest(rows.inputs, rows.n_real, rows.active),
-            },
-            {
-                "v(∅)": rows.empty,
-                "v(N)": rows.empty + rows.grand_minus_empty,
-                "values of the held-out rows": valued.values,
-            },
-        )
-        module = _Module(rows, network, training, training_rows, valued, spent, fingerprint)
-        fit(module, rows.progress)
-        history, spent = module.history, module.evaluations
+        identity = digest(described, rows.inputs, rows.n_real, rows.active)
+        module = _Module(rows, network, training, training_rows, valued, spent, identity)
+        fit(module)
+        history = [EpochMetrics(**record) for record in module.record["history"]]
+        spent = module.record["evaluations"]
     gaps = HeldOutGaps.from_network(network, rows, held_out)
     reference = ReferenceRows.draw(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
@@ -353,12 +305,16 @@ class _Module(FittedModule):
         training_rows: IntArray,
         valued: HeldOutValues,
         spent: int,
-        fingerprint: TrainingFingerprint,
+        identity: str,
     ) -> None:
-        super().__init__(network, training, training_rows, valued.rows, fingerprint)
+        ends = rows.grand_minus_empty
+        super().__init__(
+            network, training, training_rows, valued.rows, identity, ends, rows.progress
+        )
+        if isinstance(network.network, EmbeddingNetwork):
+            self.weight_decay = network.network.weight_decay
         self.rows, self._held_out_values = rows, torch.as_tensor(valued.values)
-        self.history: list[EpochMetrics] = []
-        self.evaluations = spent
+        self.record["evaluations"] = spent
         self.labels: Tensor | None = None
         self._evaluate = Evaluator(rows.game)
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
@@ -366,21 +322,13 @@ class _Module(FittedModule):
         self._errors: list[Tensor] = []
         self._epoch = ExitStack()
 
-    @property
-    def weight_decay(self) -> float:
-        """Weight decay of AdamW."""
-        network = self.network.network
-        return (
-            network.weight_decay if isinstance(network, EmbeddingNetwork) else super().weight_decay
-        )
-
     # --- steps ---
 
     def prepare(self) -> None:
         """Compute the labels, if the target has labels, or read those that have been paid for."""
         if self.schedule.target in LABELS:
             self.labels, cost = _labels(self.rows, self.training_rows, self.schedule)
-            self.evaluations += cost
+            self.record["evaluations"] += cost
 
     def on_train_epoch_start(self) -> None:
         """Count the evaluations of the epoch as lost until the next one begins."""
@@ -426,7 +374,7 @@ class _Module(FittedModule):
         table = CoalitionTable(coalitions, np.full(len(rows), n))
         with torch.set_grad_enabled(self._is_grad_enabled):
             (values,) = self._evaluate([Request(rows, table)])
-        self.evaluations += n * len(rows)
+        self.record["evaluations"] += n * len(rows)
         counts = self.rows.active[rows].sum(axis=1)
         totals = np.array([kernel_total(int(count)) if count > 1 else 0.0 for count in counts])
 
@@ -463,21 +411,8 @@ class _Module(FittedModule):
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses.clear()
         epoch = self.current_epoch + 1
-        self.history.append(
-            EpochMetrics(epoch, self.evaluations, loss, absolute, squared, uncertainty)
-        )
-
-    # --- data in checkpoints other than weights ---
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        super().on_save_checkpoint(checkpoint)
-        checkpoint["history"] = [vars(record) for record in self.history]
-        checkpoint["evaluations"] = self.evaluations
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        super().on_load_checkpoint(checkpoint)
-        self.history = [EpochMetrics(**record) for record in checkpoint["history"]]
-        self.evaluations = checkpoint["evaluations"]
+        numbers = epoch, self.record["evaluations"], loss, absolute, squared, uncertainty
+        self.record["history"].append(vars(EpochMetrics(*numbers)))
 
 
 def _standard_error(numbers: FloatArray) -> float:
@@ -526,7 +461,7 @@ def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> 
         is_for_training=True,
     )
     paid = rows.ledger.estimated("labels", rows, training_rows, estimator, settings)
-    return torch.as_tensor(paid.values, dtype=torch.float32), paid.evaluations
+    return torch.as_tensor(paid.values, dtype=torch.float32), int(paid.evaluations.sum())
 
 
 def _draw_coalitions(

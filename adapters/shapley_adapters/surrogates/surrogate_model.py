@@ -115,7 +115,7 @@ class SurrogateModel:
 
         trained = TrainedSurrogate.load(path, network)
         surrogate = cls(
-            trained if model is None else model, network=network or trained.about["network"]
+            trained if model is None else model, network=network or trained.about.network
         )
         surrogate.model = model
         surrogate.trained = trained
@@ -178,7 +178,7 @@ class SurrogateModel:
     def _absent_row(self, dtype: Any) -> npt.NDArray[Any]:
         """Return the network's input for a row with all features absent, (1, …)."""
         fitted = self._fitted()
-        shape = (1, *fitted.about["input_shape"])
+        shape = (1, *fitted.about.input_shape)
         if fitted.network.is_of_tokens:
             return np.full(shape, self.absent, dtype=np.int64)
         return np.full(shape, np.nan, dtype=dtype)
@@ -202,19 +202,7 @@ class SurrogateModel:
     def _training(self) -> SurrogateTraining:
         from .surrogate_training import SurrogateTraining
 
-        return SurrogateTraining(
-            epochs=checked_count("epochs", self.epochs),
-            batch_size=checked_count("rows_per_step", self.rows_per_step),
-            learning_rate=self.learning_rate,
-            learning_rate_schedule=self.learning_rate_schedule,
-            validation_share=self.validation_share,
-            patience=self.patience,
-            seed=checked_seed(self.seed),
-            folder=self.folder,
-            trainer_options=dict(self.trainer_options or {}),
-            loss=self.loss,
-            coalitions=self.coalitions,
-        )
+        return SurrogateTraining.from_options(self, loss=self.loss, coalitions=self.coalitions)
 
 
 def full_values(game: Game, on_progress: Callable[[int], object] = lambda _: None) -> FloatArray:

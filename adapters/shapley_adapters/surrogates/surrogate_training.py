@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..amortized.checkpoints import TrainingFingerprint, digest, network_digest
 from ..amortized.fitting import FittedModule, Schedule, built, fit, outside_inference_mode
-from ..amortized.network_files import Fields, NetworkFile, read_file, write_file
+from ..amortized.ledger import digest
+from ..amortized.network_files import read_file, refusing, write_file
 from ..amortized.networks import checked_network
 from ..amortized.progress import Progress
-from ..amortized.storage import PROBES, Blueprint, Fingerprint, loaded_network, state_of
+from ..amortized.storage import Blueprint, Fingerprint, with_weights
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets
@@ -28,13 +28,6 @@ LOSSES = ("auto", "kl", "squared")
 
 _HELD_OUT_COALITIONS = 16
 """Coalitions of each held-out row."""
-
-_HEADER = (
-    *("network", "options", "input_shape", "n_outputs", "host"),
-    *("validation", "evaluations"),
-)
-_VALIDATION = ("loss", "error", "constant_error", "full_error", "n_rows")
-_BUFFERS = ("centre", "spread", "offset", "scale", "absent")
 
 
 @dataclass(frozen=True)
@@ -101,13 +94,17 @@ class TrainedSurrogate:
         Its errors on held-out rows.
     evaluations : int
         Number of rows on which the model was evaluated.
+    fingerprint : Fingerprint
+        Some rows, and the model's outputs for them.
+    about : Blueprint
+        What network it is; `input_shape` is that of a row.
     """
 
     network: SurrogateNetwork
     validation: SurrogateValidation
     evaluations: int
     fingerprint: Fingerprint
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Blueprint
 
     @classmethod
     def fit(
@@ -153,10 +150,8 @@ class TrainedSurrogate:
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
             make = copy.deepcopy(network).float()  # its inputs are in single precision
-        digests = {
-            "the set of rows": digest(rows),
-            "the player of each entry": digest(players, absent),
-        }
+        shape = list(rows.shape[1:])
+        about = Blueprint(name, dict(options or {}), shape, 1, outputs.shape[1], host=host or {})
         with outside_inference_mode():
             surrogate = built(
                 training.seed,
@@ -165,37 +160,20 @@ class TrainedSurrogate:
                 ),
             )
             _check_shape(surrogate, rows, outputs.shape[1])
-            digests["network"] = network_digest(name, options or {}, surrogate.network)
-            training_fingerprint = TrainingFingerprint(
-                training.options(), digests, {"outputs": outputs}
-            )
+            identity = digest(about.digest(surrogate.network), rows, players, absent)
             module = _Module(
-                rows,
-                outputs,
-                players,
-                surrogate,
-                training,
-                training_rows,
-                held_out,
-                training_fingerprint,
+                *(rows, outputs, players, surrogate, training, training_rows, held_out, identity),
+                progress or Progress(),
             )
-            fit(module, progress or Progress())
-            probes = torch.as_tensor(np.asarray(rows[:PROBES]).copy())
-            fingerprint = Fingerprint(probes, outputs[:PROBES, None], "surrogate")
+            fit(module)
             validation = module.validation()
-        about = {
-            "network": name,
-            "options": dict(options or {}),
-            "input_shape": list(rows.shape[1:]),
-            "n_outputs": outputs.shape[1],
-            "host": dict(host or {}),
-        }
+        fingerprint = Fingerprint.from_rows(rows, outputs[:, None], "surrogate")
         return cls(surrogate, validation, len(rows), fingerprint, about)
 
     def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
         """Return outputs, (n, K), for rows and their present entries, both (n, …)."""
-        expected_shape = self.about["input_shape"]
-        if list(rows.shape[1:]) != expected_shape:
+        expected_shape = self.about.input_shape
+        if list(rows.shape[1:]) != list(expected_shape):
             raise InvalidArgumentError(
                 f"The surrogate was trained on rows of shape {tuple(expected_shape)}; these have "
                 f"shape {tuple(rows.shape[1:])}."
@@ -204,15 +182,7 @@ class TrainedSurrogate:
 
     def save(self, path: Path | str) -> None:
         """Write everything to a file; see `load`."""
-        tensors = {f"surrogate.{k}": v for k, v in self.network.state_dict().items()}
-        tensors["probe.inputs"] = self.fingerprint.inputs
-        tensors["probe.values"] = torch.as_tensor(self.fingerprint.values, dtype=torch.float64)
-        about = {
-            **self.about,
-            "validation": asdict(self.validation),
-            "evaluations": self.evaluations,
-        }
-        write_file(path, "surrogate", tensors, {"about": about})
+        write_file(path, "surrogate", self)
 
     @classmethod
     def load(cls, path: Path | str, network: nn.Module | None = None) -> TrainedSurrogate:
@@ -224,18 +194,24 @@ class TrainedSurrogate:
             If the file is damaged, was not written by this version of the package, or its weights
             do not fit `network`.
         """
-        file = read_file(path, "surrogate")
-        header = file.fields(["about"]).part("about", _HEADER)
-        about = {
-            "network": header.text("network"),
-            "options": header.part("options").values,
-            "input_shape": header.shape("input_shape"),
-            "n_outputs": header.size("n_outputs"),
-            "host": header.part("host").values,
-        }
-        validation = _validation(header.part("validation", _VALIDATION))
-        surrogate, fingerprint = _network(file, about, validation.loss == "kl", network)
-        return cls(surrogate, validation, header.whole_number("evaluations"), fingerprint, about)
+        saved = read_file(path, "surrogate", cls)
+        about, weights = saved.about, cast(dict[str, Tensor], saved.network)
+        row, n_outputs = about.input_shape, about.n_outputs
+        is_sequence = NamedNetwork(about.network, n_outputs, about.options).is_sequence
+        with refusing(path, "surrogate"):
+            about.check(saved.fingerprint, 1)
+            is_of_tokens = not weights["centre"].numel()
+            inner = masked_shape(row, is_of_tokens, is_sequence)
+            masked = replace(about, input_shape=inner, n_players=inner[0] if is_sequence else 1)
+            shapes = *([[0]] * 2 if is_of_tokens else [row] * 2), *[[n_outputs]] * 2
+        bare = masked.skeleton(path, "surrogate", network)
+        with refusing(path, "surrogate"):
+            is_distribution = checked_choice("loss", saved.validation.loss, LOSSES[1:]) == "kl"
+            centre, spread, offset, scale = (torch.zeros(s, device="meta") for s in shapes)
+            buffers = centre, spread, offset, scale, torch.tensor(0)
+            surrogate = SurrogateNetwork(bare, *buffers, is_distribution, is_sequence)
+        with_weights(path, "surrogate", surrogate, weights, network is not None)
+        return replace(saved, network=surrogate)
 
 
 def _check_has_other_outputs(network: str) -> None:
@@ -263,9 +239,10 @@ class _Module(FittedModule):
         training: SurrogateTraining,
         training_rows: IntArray,
         held_out: IntArray,
-        training_fingerprint: TrainingFingerprint,
+        identity: str,
+        progress: Progress,
     ) -> None:
-        super().__init__(network, training, training_rows, held_out, training_fingerprint)
+        super().__init__(network, training, training_rows, held_out, identity, outputs, progress)
         self.rows, self.outputs, self.players = rows, outputs, players
         rng = np.random.default_rng([training.seed, 5])
         self._masks = self._draw_coalitions(len(held_out), _HELD_OUT_COALITIONS, rng)
@@ -360,45 +337,3 @@ def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None
             f"network must return (rows, outputs) = {(len(first_rows), n_outputs)} for "
             f"{len(first_rows)} rows; it returned {tuple(raw_outputs.shape)}."
         )
-
-
-def _network(
-    file: NetworkFile,
-    about: Mapping[str, Any],
-    is_distribution: bool,
-    user_module: nn.Module | None,
-) -> tuple[SurrogateNetwork, Fingerprint]:
-    """Return the network and the stored rows, after checking all shapes by the header."""
-    row, n_outputs = tuple(about["input_shape"]), about["n_outputs"]
-    file.probe_shape(row, (1, n_outputs), PROBES)
-    centre = file.check_tensor("surrogate.centre", [row, (0,)], [torch.float32])
-    file.check_tensor("surrogate.spread", [centre], [torch.float32])
-    for name in ("offset", "scale"):
-        file.check_tensor(f"surrogate.{name}", [(n_outputs,)], [torch.float64])
-    file.check_tensor("surrogate.absent", [()], [torch.int64])
-    name, options = about["network"], about["options"]
-    is_sequence = NamedNetwork(name, n_outputs, options).is_sequence
-    input_shape = masked_shape(row, centre == (0,), is_sequence)
-    blueprint = Blueprint(
-        name, options, input_shape, input_shape[0] if is_sequence else 1, n_outputs
-    )
-    bare, tensors = loaded_network(file, "surrogate", _BUFFERS, blueprint, user_module)
-    state = state_of(tensors, "surrogate.")
-    surrogate = SurrogateNetwork(
-        bare,
-        **{name: state[name] for name in _BUFFERS},
-        is_distribution=is_distribution,
-        is_sequence=is_sequence,
-    )
-    values = tensors["probe.values"].numpy()
-    return surrogate.eval(), Fingerprint(tensors["probe.inputs"], values, "surrogate")
-
-
-def _validation(header: Fields) -> SurrogateValidation:
-    return SurrogateValidation(
-        header.text("loss", ("kl", "squared")),
-        header.number("error"),
-        header.number("constant_error"),
-        header.number("full_error"),
-        header.whole_number("n_rows", 1),
-    )
