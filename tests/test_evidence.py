@@ -152,7 +152,9 @@ def test_the_page_prints_the_rule_that_decides():
     from evidence.rule import ANSWERS, VERDICTS
 
     page = page_texts([], RESULTS)[0]
-    places = [page.index(f"- **{one.name}**: {one.words}") for one in (*ANSWERS, *VERDICTS)]
+    lines = [f"- **{answer.name}**: {answer.words}" for answer in ANSWERS]
+    lines += [f"- **{verdict.name}**: {verdict.words}" for verdict in VERDICTS]
+    places = [page.index(line) for line in lines]
     assert places == sorted(places)
 
 
