@@ -1,6 +1,7 @@
 """Budgets of two evaluations per player and fewer: what `oddgp` says about its prior."""
 
 import re
+import time
 import warnings
 
 import numpy as np
@@ -158,5 +159,12 @@ def test_the_share_is_zero_where_nothing_is_left_to_a_prior():
 def test_the_remedy_for_too_short_a_time_is_more_time():
     rows = np.random.default_rng(0).normal(size=(2, 40))
     model, _ = pairwise(rows)
+
+    def slow(x):
+        time.sleep(0.004 * len(x))
+        return model(x)
+
     with pytest.warns(ShapleyExtWarning, match="Raise max_seconds until max_evals=40 fits"):
+        by_shap(slow, rows, "auto", max_seconds=0.2)
+    with pytest.warns(ShapleyExtWarning, match="Raise max_evals to 40"):
         by_shap(model, rows, 20, max_seconds=60)
