@@ -79,7 +79,8 @@ class ExplainedRowsMaker:
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
         example = self.masker.background if is_drawn else background
-        convert = None if example is None else example.in_types
+        has_frames = self.masker_table is not None or not isinstance(args[0], np.ndarray)
+        convert = example.in_types if has_frames and example is not None else None
         datasets = [
             checked_dataset(data, index, is_table, convert=convert)
             for index, data in enumerate(args)
@@ -99,6 +100,8 @@ class ExplainedRowsMaker:
             rows = self._from_masker(datasets)
         else:
             rows = self._from_background(background, datasets)
+        if not has_frames:
+            return rows
         tables = [] if self.masker is None else [self.masker_table]
         predict = in_native_frames(rows.game.predict, [*tables, empty_table(args[0])])
         if predict is rows.game.predict:
