@@ -25,12 +25,13 @@ from shapley_adapters.criteria import (
     fit_errors,
 )
 from shapley_adapters.criteria.sensitivity import Distance
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
 
 from .aggregates.base_explainers import DrawnInputs, arguments_for, arrays_of
 from .argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from .attributions.coalition_attribution import AttributeCall, CoalitionAttribution
+from .conditional import ConditionalBaselines
 
 __all__ = [
     "CoalitionErrors",
@@ -40,6 +41,7 @@ __all__ = [
     "absolute_error",
     "complexity",
     "deletion_curve",
+    "energy_score",
     "faithfulness",
     "fit_errors",
     "infidelity",
@@ -168,6 +170,34 @@ def mse_v(
     """
     call = _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask)
     return core.mse_v(call.game, n_coalitions=n_coalitions, seed=seed)
+
+
+def energy_score(
+    inputs: Tensor,
+    baselines: ConditionalBaselines,
+    *,
+    n_coalitions: int = 200,
+    seed: int | None = 0,
+) -> CoalitionErrors:
+    """Return how well a distribution's draws predict absent features; lower is better.
+
+    See `shapley_adapters.criteria.energy_score`, also for the other parameters.
+
+    Parameters
+    ----------
+    inputs : Tensor, (B, …)
+        Examples that the distribution was not fitted to.
+    baselines : distribution of `captum_ext.conditional`
+        The distribution.
+    """
+    if not isinstance(baselines, ConditionalBaselines):
+        raise InvalidArgumentTypeError(
+            "baselines must be a distribution of captum_ext.conditional; got "
+            f"{type(baselines).__name__}. Sampled takes a function of yours."
+        )
+    baselines.baselines_of((inputs,))  # checks the shapes
+    rows = inputs.detach().cpu().double().reshape(len(inputs), -1).numpy()
+    return core.energy_score(rows, baselines.draws.drawn, n_coalitions=n_coalitions, seed=seed)
 
 
 def insertion_curve(

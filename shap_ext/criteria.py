@@ -42,7 +42,7 @@ from .argument_types import (
     Table,
     Values,
 )
-from .explainers.criteria_games import rows_with_game
+from .explainers.criteria_games import rows_and_draws, rows_with_game
 from .inputs.datasets import plain_array_of
 from .inputs.models import as_outputs, prediction_function
 from .results.explanations import folded, has_outputs, with_outputs
@@ -55,6 +55,7 @@ __all__ = [
     "absolute_error",
     "complexity",
     "deletion_curve",
+    "energy_score",
     "faithfulness",
     "fit_errors",
     "insertion_curve",
@@ -183,6 +184,37 @@ def mse_v(
     """
     game = rows_with_game(model, masker, X, link, groups).game
     return core.mse_v(game, n_coalitions=n_coalitions, seed=seed)
+
+
+def energy_score(
+    masker: Masker, X: Rows, *, n_coalitions: int = 200, seed: int | None = 0
+) -> CoalitionErrors:
+    """Return how well a masker's draws predict absent features; lower is better.
+
+    Compares distributions of absent features without a model: see
+    `shapley_adapters.criteria.energy_score`, also for the other parameters.
+
+    Parameters
+    ----------
+    masker : masker
+        A distribution of `shap_ext.maskers`, or background rows.
+    X : array or DataFrame, (R, D)
+        Rows of numbers that the masker was not fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shap_ext import criteria, maskers
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.normal(size=2000)
+    >>> data = np.column_stack([first, first + 0.1 * rng.normal(size=2000)])
+    >>> marginal = criteria.energy_score(data[:100], data[1900:])
+    >>> conditional = criteria.energy_score(maskers.Gaussian(data[:1000]), data[1900:])
+    >>> marginal.mean.round(1), conditional.mean.round(1)
+    (array([0.6]), array([0.1]))
+    """
+    rows, draw = rows_and_draws(masker, X)
+    return core.energy_score(rows, draw, n_coalitions=n_coalitions, seed=seed)
 
 
 def insertion_curve(

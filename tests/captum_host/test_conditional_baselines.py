@@ -129,6 +129,16 @@ def test_mse_v_of_both_hosts():
     np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
 
 
+def test_energy_scores_of_both_hosts():
+    criteria = pytest.importorskip("shap_ext").criteria
+    maskers = pytest.importorskip("shap_ext").maskers
+    found = captum_ext.criteria.energy_score(X, Gaussian(TENSOR, draws=8))
+    other = criteria.energy_score(maskers.Gaussian(DATA, draws=8), X.numpy())
+    np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
+    with pytest.raises(InvalidArgumentTypeError, match="baselines must be a distribution"):
+        captum_ext.criteria.energy_score(X, TENSOR)
+
+
 def test_errors_of_the_fit_take_tensors():
     found = captum_ext.criteria.fit_errors(lambda rows: rows.mean(dim=0), TENSOR, n_fits=50)
     expected = TENSOR.std(dim=0).numpy() / np.sqrt(len(TENSOR))

@@ -1,4 +1,4 @@
-"""MSE_v of conditional and marginal values, and of drawn ones without the noise of draws."""
+"""MSE_v and the energy score of conditional and marginal values, and errors of fits."""
 
 from itertools import combinations
 
@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
+from scipy.stats import norm
 
 from shap_ext import criteria
 from shap_ext.maskers import Gaussian
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import masked_model_values
 from tests.helpers.conditional_games import Quadratic, correlated_rows, normal_game
 
@@ -77,6 +78,61 @@ def test_bad_input():
     errors = criteria.mse_v(MODEL, DATA[:5], ROWS)
     with pytest.raises(InvalidArgumentError, match="those of the same rows"):
         errors - criteria.mse_v(MODEL, DATA[:5], ROWS[:3])
+
+
+def test_energy_scores_of_background_rows_by_enumeration():
+    background, spread = DATA[:30], ROWS.std(axis=0)
+    scores = []
+    for row in ROWS:
+        of_row = []
+        for members in INNER:
+            out = [i for i in range(4) if i not in members]
+            draws, truth = background[:, out] / spread[out], row[out] / spread[out]
+            to_truth = np.mean([np.linalg.norm(draw - truth) for draw in draws])
+            apart = np.mean([np.linalg.norm(a - b) for a in draws for b in draws])
+            of_row.append(to_truth - apart / 2)
+        scores.append(np.mean(of_row))
+    found = criteria.energy_score(background, ROWS)
+    np.testing.assert_allclose(found.of_rows[:, 0], scores, rtol=1e-10)
+
+
+def test_energy_scores_of_normal_draws_are_those_of_the_normal_distribution():
+    """With two features one is absent: the continuous ranked probability score."""
+    data, rows = DATA[:, :2], ROWS[:, :2]
+    mean, covariance, spread = data.mean(axis=0), np.cov(data.T), rows.std(axis=0)
+    exact = np.zeros(len(rows))
+    for present, absent in ((0, 1), (1, 0)):
+        slope = covariance[0, 1] / covariance[present, present]
+        middle = mean[absent] + slope * (rows[:, present] - mean[present])
+        sigma = np.sqrt(covariance[absent, absent] - slope * covariance[0, 1])
+        z = (rows[:, absent] - middle) / sigma
+        score = z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)
+        exact += sigma / spread[absent] * score / 2
+    found = [
+        criteria.energy_score(Gaussian(data, draws=8, seed=seed), rows).of_rows[:, 0]
+        for seed in range(60)
+    ]
+    errors = np.std(found, axis=0) / np.sqrt(60)
+    assert (np.abs(np.mean(found, axis=0) - exact) < 4.5 * errors).all()
+    assert errors.max() < 0.05
+
+
+def test_energy_scores_choose_the_distribution_of_the_data():
+    better = criteria.energy_score(Gaussian(DATA[:200], draws=16), DATA[200:])
+    worse = criteria.energy_score(DATA[:100], DATA[200:])
+    assert (worse - better).mean[0] > 3 * (worse - better).standard_error[0]
+
+
+def test_bad_input_of_energy_scores():
+    with pytest.raises(InvalidArgumentError, match="at least two rows and two features; got 1"):
+        criteria.energy_score(DATA[:5], ROWS[:1])
+    with pytest.raises(InvalidArgumentError, match="X has 3 columns"):
+        criteria.energy_score(DATA[:5], ROWS[:, :3])
+    texts = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
+    with pytest.raises(InvalidArgumentTypeError, match="must hold numbers"):
+        criteria.energy_score(texts, texts)
+    with pytest.raises(InvalidArgumentTypeError, match="masker must be a distribution"):
+        criteria.energy_score(lambda mask, x: x, ROWS)
 
 
 def explained(data):

@@ -487,6 +487,7 @@ CRITERIA = {
     "absolute_error": lambda e: shap_ext.criteria.absolute_error(e, e * 2),
     "complexity": lambda e: shap_ext.criteria.complexity(e),
     "deletion_curve": lambda e: shap_ext.criteria.deletion_curve(e, curved, BACKGROUND),
+    "energy_score": lambda _: shap_ext.criteria.energy_score(BACKGROUND, X),
     "faithfulness": lambda e: shap_ext.criteria.faithfulness(e, curved, BACKGROUND),
     "fit_errors": lambda _: shap_ext.criteria.fit_errors(curved_of, BACKGROUND, n_fits=3),
     "insertion_curve": lambda e: shap_ext.criteria.insertion_curve(e, curved, BACKGROUND),
@@ -522,7 +523,7 @@ def test_criteria_refuse_wrong_calls(name):
     criterion = getattr(shap_ext.criteria, name)
     with pytest.raises(TypeError):
         criterion()
-    of_rows = ("absolute_error", "fit_errors", "ranking_accuracy")
+    of_rows = ("absolute_error", "energy_score", "fit_errors", "ranking_accuracy")
     others: dict[str, tuple[object, ...]] = dict.fromkeys(of_rows, (X,))
     others["complexity"] = ()
     with pytest.raises(ShapleyExtError):

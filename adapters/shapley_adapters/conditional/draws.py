@@ -54,6 +54,10 @@ class ConditionalDraws:
         """Return the draws of a row, (D,)."""
         return RowDraws(self, row, self.points.row_shift(row))
 
+    def drawn(self, row: Row, masks: BoolArray, repeat: int) -> npt.NDArray[Any]:
+        """Return the draws, (P, K, D), of coalitions of a row, (P, D), in one repetition."""
+        return self.of_row(row).repeated(repeat)(masks)
+
 
 @dataclass(frozen=True)
 class RowDraws:

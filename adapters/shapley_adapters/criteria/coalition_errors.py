@@ -1,13 +1,14 @@
-"""How well values of coalitions predict the output, and errors that come from a fit."""
+"""How well values and draws of coalitions predict, and errors that come from a fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import CoalitionArray, FloatArray
@@ -21,7 +22,7 @@ _MOST_BITS = 20
 
 @dataclass(frozen=True)
 class CoalitionErrors:
-    """Mean squared errors of values of coalitions.
+    """Errors of the values or of the draws of coalitions.
 
     Attributes
     ----------
@@ -162,6 +163,57 @@ def mse_v(game: Game, *, n_coalitions: int = 200, seed: int | None = 0) -> Coali
     of_repeats = values.reshape(game.n_rows, n_repeats, len(coalitions), -1)
     off = Evaluator(game).values_of(whole)[:, None] - of_repeats
     return CoalitionErrors((off[:, 0] * off[:, -1]).mean(axis=1))
+
+
+Draw: TypeAlias = Callable[[FloatArray, CoalitionArray, int], FloatArray]
+"""Draws of absent features: a row (D,), coalitions (P, D) and the number of a repetition, whose
+draws are independent of others, to rows (P, K, D)."""
+
+
+def energy_score(
+    rows: FloatArray, draw: Draw, *, n_coalitions: int = 200, seed: int | None = 0
+) -> CoalitionErrors:
+    """Return the energy score of draws of absent features; lower is better.
+
+    E‖Z − x‖ − ½ E‖Z − Z′‖ for the absent features x of a row and independent draws Z and Z′ of
+    them (Gneiting and Raftery, 2007, section 4.3), each divided by its standard deviation over the
+    rows; the mean over coalitions but those of no and of all features. The true conditional
+    distribution has the least score that there is. No model is needed: a distribution that is right
+    for one model only, which MSE_v may prefer, does not win.
+
+    Parameters
+    ----------
+    rows : array, (R, D)
+        Rows that the distribution was not fitted to.
+    draw : callable
+        Its draws.
+    n_coalitions, seed
+        As for `mse_v`.
+
+    Returns
+    -------
+    CoalitionErrors
+        With one column, in standard deviations. `first - second` is the difference for each row.
+    """
+    n_coalitions, seed = checked_count("n_coalitions", n_coalitions), checked_seed(seed)
+    if len(rows) < 2 or rows.shape[1] < 2:
+        raise InvalidArgumentError(
+            f"energy_score needs at least two rows and two features; got {rows.shape[0]} and "
+            f"{rows.shape[1]}."
+        )
+    spread = rows.std(axis=0)
+    spread[spread == 0] = 1.0
+    coalitions = _inner_coalitions(rows.shape[1], n_coalitions, np.random.default_rng(seed))
+    scores = np.empty((len(rows), 1))
+    for index, row in enumerate(rows):
+        first, second = (draw(row, coalitions, repeat) / spread for repeat in (0, 1))
+        scores[index] = np.mean(
+            [
+                cdist(own, (row / spread)[None]).mean() - cdist(own, other).mean() / 2
+                for own, other in zip(first, second, strict=True)  # present features cancel
+            ]
+        )
+    return CoalitionErrors(scores)
 
 
 def _inner_coalitions(
