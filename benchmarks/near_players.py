@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from shap_ext import PlayerGraph
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "examples"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "docs" / "examples"))
 import molecules
 
 BUDGETS = (2, 4, 8, 16)

@@ -354,7 +354,7 @@ def _refuse_foreign(out: Path) -> None:
     """Refuse files that no stream wrote; remove files of a call that stopped before its journal."""
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
-    if out.is_dir() and all(path.name.startswith("_journal.part") for path in out.iterdir()):
+    if out.is_dir() and all(path.name.startswith("__journal") for path in out.iterdir()):
         shutil.rmtree(out)
     if out.exists():
         raise CheckpointError(
