@@ -38,16 +38,16 @@ def rows_and_draws(masker: Masker, rows: Rows) -> tuple[FloatArray, Draw]:
     InvalidArgumentTypeError
         If the masker is neither a distribution nor background rows, or the rows hold no numbers.
     """
-    is_drawn = isinstance(masker, ConditionalMasker)
-    background = masker.background if is_drawn else _background_of(masker)
+    drawn = masker if isinstance(masker, ConditionalMasker) else None
+    background = _background_of(masker) if drawn is None else drawn.background
     table, absent, _ = table_and_background(checked_dataset(rows), background)
     if table.dtype.kind not in "biuf" or absent.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             "energy_score measures distances, for which X and the masker must hold numbers. Leave "
             "out texts and categories, or compare maskers by mse_v."
         )
-    if is_drawn:
-        return table.astype(np.float64), masker.draws.drawn
+    if drawn is not None:
+        return table.astype(np.float64), drawn.draws.drawn
 
     def of_background(row: FloatArray, masks: CoalitionArray, repeat: int) -> FloatArray:
         del repeat  # the distribution itself: all of its rows

@@ -136,7 +136,7 @@ def test_energy_scores_of_both_hosts():
     other = criteria.energy_score(maskers.Gaussian(DATA, draws=8), X.numpy())
     np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
     with pytest.raises(InvalidArgumentTypeError, match="baselines must be a distribution"):
-        captum_ext.criteria.energy_score(X, TENSOR)
+        captum_ext.criteria.energy_score(X, TENSOR)  # type: ignore[arg-type]
 
 
 def test_errors_of_the_fit_take_tensors():

@@ -27,7 +27,7 @@ def seeded(seed: int | None, device: torch.device | None = None) -> Iterator[Non
         yield
         return
     if seed >= 2**63:
-        seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
+        seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]) >> 1
     generators = _generators(device)
     states = [generator.get_state() for generator in generators]
     try:
