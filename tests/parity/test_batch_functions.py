@@ -204,7 +204,8 @@ def test_captum_explains_batches_of_a_table():
 
 def test_rows_of_a_frame_are_copied_once_and_not_for_each_batch():
     """Rows of a frame are stored by columns; to take some of them copies the whole table."""
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)))
+    columns = np.random.default_rng(0).normal(size=(3, 50))
+    frame = pd.DataFrame(dict(enumerate(columns)))
     explainer = shap_ext.RandomOrderExplainer(lambda rows: rows[:, 0], np.zeros((1, 3)))
     assert not frame.to_numpy().flags.c_contiguous
     assert explainer.explained_rows((frame,)).game.rows.flags.c_contiguous
