@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import shap
-import torch
 
-import captum_ext
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
+from tests.helpers.optional import captum_ext, torch
 
 M, BUDGET = 14, 112
 WEIGHTS = torch.from_numpy(np.random.default_rng(0).normal(size=(M, 3)) * 2)

@@ -161,10 +161,10 @@ def test_the_remedy_for_too_short_a_time_is_more_time():
     model, _ = pairwise(rows)
 
     def slow(x):
-        time.sleep(0.004 * len(x))
+        time.sleep(0.02 * len(x))
         return model(x)
 
     with pytest.warns(ShapleyExtWarning, match="Raise max_seconds until max_evals=40 fits"):
-        by_shap(slow, rows, "auto", max_seconds=0.2)
+        by_shap(slow, rows, "auto", max_seconds=0.8)
     with pytest.warns(ShapleyExtWarning, match="Raise max_evals to 40"):
         by_shap(model, rows, 20, max_seconds=60)
