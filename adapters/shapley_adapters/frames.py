@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -145,17 +144,16 @@ def _type_name(data: object) -> str:
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
-def with_floats(frame: pd.DataFrame, names: Collection[Any] | None = None) -> pd.DataFrame:
+def with_floats(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose columns of nullable numbers and booleans, such as Int64, are floats.
 
-    Only those of `names`, where they are given. Nulls are NaN. Columns without nulls are converted,
-    too: each batch of a table gives the model the same type.
+    Nulls are NaN. Columns without nulls are converted, too: each batch of a table gives the model
+    the same type.
     """
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
-        is_wanted = names is None or name in names
         is_number = is_numeric_dtype(dtype) or is_bool_dtype(dtype)
-        if is_wanted and is_number and not isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
+        if is_number and not isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
             frame[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
     return frame
 

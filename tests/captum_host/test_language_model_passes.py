@@ -143,6 +143,21 @@ def test_tokens_before_all_passages_are_read_once(kind, is_wrong):
     assert n_read > n_whole if is_wrong else n_read < 0.6 * n_whole
 
 
+@each_kind
+def test_shared_tokens_are_read_again_after_the_weights_change(kind):
+    model, tokens = transformer(kind), torch.tensor(ids_of(TARGET))
+    prompts = [after_instructions("cat"), after_instructions("dog ran")]
+    reader = causal_model.CausalLanguageModel(model, fast_tokenizer(), torch.device("cpu"))
+    with torch.no_grad():
+        before = reader.log_probs(prompts, tokens)
+        for parameter in model.parameters():
+            parameter.mul_(0.5)
+        after = reader.log_probs(prompts, tokens)
+    wanted = [log_probabilities_by(model, ids_of(p), ids_of(TARGET))[1:] for p in prompts]
+    assert_equal(after, torch.tensor(wanted, dtype=torch.float64))
+    assert not torch.allclose(before, after)
+
+
 def test_two_hundred_prompts_take_at_most_thirty_passes():
     prompt, target = long_prompt()
     results = []

@@ -6,7 +6,6 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 
 _FEWEST_TOKENS = 16
@@ -21,7 +20,8 @@ class PrefixCache:
     """What a model keeps of the tokens with which many prompts begin.
 
     Whether a model may go on from what it has kept is decided by its numbers: two prompts are read
-    in both ways, and logits that differ by more than rounding rule it out.
+    in both ways, and logits that differ by more than rounding rule it out. Nothing is kept from one
+    pass to the next, between which the user may change the weights.
 
     Attributes
     ----------
@@ -33,8 +33,6 @@ class PrefixCache:
 
     model: Any
     rounding: float
-    _tokens: Tensor | None = field(default=None, init=False)
-    _kept: Any = field(default=None, init=False)
     _is_right: bool | None = field(default=None, init=False)
 
     def logits(self, arguments: dict[str, Any], limit: int) -> Tensor:
@@ -76,19 +74,12 @@ class PrefixCache:
     def _continued(self, arguments: dict[str, Any], n_shared: int) -> Tensor | None:
         """Return the logits behind the shared tokens; None where the model keeps too much."""
         ids = arguments["input_ids"]
-        kept = self._kept_of(ids[:1, :n_shared])
-        if kept is None or _n_bytes(kept) * len(ids) * ids.shape[1] / n_shared > _MOST_BYTES:
+        kept = self.model(input_ids=ids[:1, :n_shared], use_cache=True).past_key_values
+        if not _is_known(kept) or _n_bytes(kept) * len(ids) * ids.shape[1] / n_shared > _MOST_BYTES:
             return None
         rest = {**arguments, "input_ids": ids[:, n_shared:], "use_cache": True}
         logits: Tensor = self.model(**rest, past_key_values=_repeated(kept, len(ids))).logits
         return logits
-
-    def _kept_of(self, tokens: Tensor) -> Any:
-        """Return what the model keeps of tokens, (1, n), which are read once."""
-        if self._tokens is None or not torch.equal(self._tokens, tokens):
-            kept = self.model(input_ids=tokens, use_cache=True).past_key_values
-            self._tokens, self._kept = tokens, kept if _is_known(kept) else None
-        return self._kept
 
 
 def _n_shared(ids: Tensor) -> int:
