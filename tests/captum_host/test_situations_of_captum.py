@@ -6,6 +6,7 @@ Few features, so that the default budget pays for all coalitions and every class
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from itertools import cycle
 from threading import Event, Lock
 from time import sleep
 
@@ -27,7 +28,11 @@ pytestmark = pytest.mark.filterwarnings("error")
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [row.attribution for row in OF_CLASSES]
 every_class = pytest.mark.parametrize("method", CLASSES, ids=lambda method: method.__name__)
-every_size = pytest.mark.parametrize("per_eval", [None, 1, 2, 3])
+# Each class has one size of batches, and each size several classes: what makes batches is one
+# function of all classes. `test_inputs.py` tries each class with each size.
+every_class_with_a_size = pytest.mark.parametrize(
+    ("method", "per_eval"), list(zip(CLASSES, cycle([None, 1, 2, 3]), strict=False))
+)
 
 
 class Ramps(nn.Module):
@@ -83,8 +88,7 @@ def zeros(inputs):
 # One input
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @pytest.mark.parametrize("x", [ONE, TWO], ids=["one example", "two examples"])
 def test_one_input(method, per_eval, x):
     made = attributed(method, NET, x, target=0, perturbations_per_eval=per_eval)
@@ -104,8 +108,7 @@ MASKS = {
 every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @every_mask
 def test_masks(method, per_eval, mask):
     made = attributed(
@@ -156,8 +159,7 @@ BASELINES = {
 }
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @pytest.mark.parametrize("given", BASELINES.values(), ids=BASELINES)
 def test_baselines(method, per_eval, given):
     mask = torch.tensor([[0, 0, 1]])
@@ -176,8 +178,7 @@ def test_baselines(method, per_eval, given):
     torch.testing.assert_close(made, wanted, **EXACT)
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @pytest.mark.parametrize("baseline", [None, True, torch.tensor([[True, True, False]])], ids=repr)
 def test_truth_values(method, per_eval, baseline):
     x = torch.tensor([[True, False, True]])
@@ -194,8 +195,7 @@ def test_a_single_feature(method):
     torch.testing.assert_close(made, (NET(ONE[:, :1]) - NET(1 + 0 * ONE[:, :1]))[:, :1], **EXACT)
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 def test_all_outputs_with_a_mask_for_each_example(method, per_eval):
     mask = torch.tensor([[1, 1, 0], [0, 1, 1]])
     made = attributed(method, NET, TWO, feature_mask=mask, perturbations_per_eval=per_eval)
@@ -225,8 +225,7 @@ MASKS_OF_THREE = {
 }
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @pytest.mark.parametrize("baselines", [None, (2, 3.0, 4)], ids=["no baselines", "baselines"])
 @pytest.mark.parametrize("lists", MASKS_OF_THREE.values(), ids=MASKS_OF_THREE)
 def test_masks_of_several_inputs(method, per_eval, baselines, lists):
@@ -293,9 +292,15 @@ SCALARS = {
 
 
 @every_class
-@pytest.mark.parametrize("per_eval", [None, 1])
-@pytest.mark.parametrize("kind", [torch.float64, torch.int64], ids=str)
-@pytest.mark.parametrize("n_examples", [1, 2])
+@pytest.mark.parametrize(
+    ("per_eval", "kind", "n_examples"),
+    [
+        (None, torch.float64, 1),
+        (None, torch.int64, 2),
+        (1, torch.float64, 2),
+        (1, torch.int64, 1),
+    ],  # all pairs of values
+)
 @pytest.mark.parametrize("forward", SCALARS.values(), ids=SCALARS)
 def test_one_value_for_the_batch(method, per_eval, kind, n_examples, forward):
     x, mask = TWO[:n_examples].to(kind), torch.tensor([[0, 0, 1]])
@@ -407,8 +412,7 @@ def test_targets_of_numpy_that_are_no_whole_numbers(target):
 # Progress
 
 
-@every_class
-@every_size
+@every_class_with_a_size
 @pytest.mark.parametrize("mask", [None, torch.tensor([[0, 0, 1]])], ids=["plain", "masked"])
 def test_progress_is_shown_to_the_end(method, per_eval, mask, capsys):
     made = method(NET, seed=0).attribute(
