@@ -11,6 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 
 from tests.helpers.optional import HAS_TORCH
+from tests.helpers.thin_products import each_value_once
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -31,6 +32,24 @@ collect_ignore_glob = [] if HAS_TORCH else NEEDS_TORCH
 def pytest_report_header():
     """Say what is left out where the shap side is tested without torch."""
     return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
+
+
+def pytest_addoption(parser):
+    """Add what runs with other versions of the hosts ask for."""
+    parser.addoption(
+        "--each-value-once",
+        action="store_true",
+        help="of tests with several parameters, run as many as have each value of each parameter",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after the choice by markers
+def pytest_collection_modifyitems(config, items):
+    """Leave out further combinations of values, where this was asked for."""
+    if config.getoption("each_value_once"):
+        kept = each_value_once(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
 
 
 def pytest_collection_finish():

@@ -57,7 +57,7 @@ def test_each_test_runs_in_continuous_integration():
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "readme_command test-command" in run
     assert re.search(r"^\.venv/bin/python -m pytest .*-m slow$", run, re.MULTILINE)
-    assert 'of_each_version="not slow or versions"' in run
+    assert '-m "not slow or versions"' in run
 
 
 def test_the_guide_names_the_commands_of_the_readme_and_of_nox():
