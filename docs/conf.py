@@ -42,6 +42,66 @@ copybutton_copy_empty_lines = False
 
 default_role = "literal"  # single backticks are code
 autosummary_generate = True
+templates_path = ["_templates"]
+# What the page of a class describes beside the class.
+_OWN = ":members: {}".format
+_STREAMED = [_OWN("open, chunks, array"), ":inherited-members:"]
+_SURROGATE = [_OWN("fit, reference, validation, evaluations, save, load, __call__")]
+_NO_CONSTRUCTOR = [":exclude-members: __init__, __new__"]
+autosummary_context = {
+    "options_of_classes": {
+        "captum_ext.AVA": [_OWN("attribute, forget")],
+        "captum_ext.BaselineDistribution": _NO_CONSTRUCTOR,
+        "captum_ext.Convex": [_OWN("learn")],
+        "captum_ext.LLMAttribution": [_OWN("attribute")],
+        "captum_ext.PerExample": _NO_CONSTRUCTOR,
+        "captum_ext.Shared": _NO_CONSTRUCTOR,
+        "captum_ext.SimShap": [_OWN("fit, attribute, save_trained, load_trained, plot_history")],
+        "captum_ext.StackedGraphs": [_OWN("forward")],
+        "captum_ext.StreamedAttributions": _STREAMED,
+        "captum_ext.Surrogate": _SURROGATE,
+        "captum_ext.results.language_model_results.LLMAttributionResult": [
+            _OWN(
+                "seq_standard_error, token_standard_error, player_names, seq_interactions, "
+                "token_interactions, seq_interactions_standard_error, "
+                "token_interactions_standard_error, plot_seq_attr, plot_token_attr, "
+                "plot_interactions"
+            )
+        ],
+        "shap_ext.AVAExplainer": [_OWN("forget")],
+        "shap_ext.ConvexExplainer": [_OWN("learn, trade_off")],
+        "shap_ext.SimShapExplainer": [_OWN("fit, stream, save_trained, plot_history")],
+        "shap_ext.StreamedExplanations": _STREAMED,
+        "shap_ext.Surrogate": _SURROGATE,
+        "shap_ext.maskers.Superpixels": [_OWN("paint")],
+        "shap_ext.models.LanguageModel": [_OWN("text_generate")],
+        "shap_ext.results.global_importance.ExplainedImportance": [_OWN("to_explanation")],
+        "shapley_adapters.DifferentiableGame": [":members:"],
+        "shapley_adapters.Estimate": [_OWN("interval, rank_interactions, to_shapiq")],
+        "shapley_adapters.Game": [":members:"],
+        "shapley_adapters.PlayerGraph": [":members:"],
+        "shapley_adapters.PlayerTree": [
+            _OWN("from_nested, from_linkage, from_labels, nested, to_linkage")
+        ],
+        "shapley_adapters.aggregation.KemenyRanking": [":members:"],
+        "shapley_adapters.aggregation.SpentEvaluations": [_OWN("total")],
+        "shapley_adapters.aggregation.TradeOff": [_OWN("plot")],
+        "shapley_adapters.batches.batch_function.BatchFunction": [
+            _OWN("each_batch, columns, meta, arrow_schema, spark_schema"),
+            ":special-members: __call__",
+        ],
+        "shapley_adapters.criteria.CoalitionErrors": [":members:"],
+        "shapley_adapters.criteria.Curve": [":members:"],
+        "shapley_adapters.estimators.Design": [":members:"],
+        "shapley_adapters.estimators.Estimator": [":members:"],
+        "shapley_adapters.global_importance.result.GlobalImportance": [
+            _OWN("interval, to_frame, plot")
+        ],
+        "shapley_adapters.interactions.ranking.PairRanking": [_OWN("n_discoveries, to_frame")],
+        "shapley_adapters.interactions.result.PairInteractions": [_OWN("matrices, error_matrices")],
+        "shapley_adapters.language_models.answers.Answers": [_OWN("logits, log_probs, texts")],
+    }
+}
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
