@@ -98,10 +98,10 @@ PROVISIONAL = read_provisional()
 
 
 def mark_provisional(app, what, name, obj, options, lines):
-    """Write above the description of a provisional name that it is."""
-    package, _, rest = name.partition(".")
-    if rest in PROVISIONAL:
-        lines[:0] = ["**Provisional**: may change without a warning (:doc:`/versions`).", ""]
+    """Write below the summary of a provisional name that it is."""
+    if name.partition(".")[2] in PROVISIONAL:
+        end = lines.index("") if "" in lines else len(lines)
+        lines[end:end] = ["", "**Provisional**: may change without a warning (:doc:`/versions`)."]
 
 
 def setup(app):
