@@ -1,4 +1,5 @@
-# Where the Pythons are, and the releases pinned for each; sourced by `run` and `wheels`.
+# Where the Pythons are, the releases pinned for each, and commands of the README; sourced by `run` and
+# `release`.
 
 # Print a Python of version $1 that runs: a version manager's shim may stand for one that is not
 # switched on.
@@ -16,4 +17,13 @@ constraints_of() {
         3.11) echo constraints.txt ;;
         *) echo requirements-newest-shap.txt ;;
     esac
+}
+
+# Print the command that follows the marker $1 in the README.
+readme_command() {
+    awk -v marker="<!-- $1 -->" '
+        index($0, marker) { wanted = 1; next }
+        wanted && /^```/ { if (inside) exit; inside = 1; next }
+        inside { print }
+    ' README.md
 }

@@ -4,7 +4,8 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # finds tutorial_pictures
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))  # finds tutorial_pictures
 
 project = "shapley-ext"
 author = "The shapley-ext authors"
@@ -29,6 +30,13 @@ html_static_path = ["_static"]
 html_css_files = ["katex/katex.min.css", "pages.css"]
 exclude_patterns = ["_build", "examples", "pictures", "tutorials", "_static"]
 
+# `.ci/release` builds each version in its own folder, with a choice of versions in the sidebar.
+templates_path = ["_templates"]
+version = re.search(
+    r'__version__ = "(.+)"', (ROOT / "adapters/shapley_adapters/__init__.py").read_text("utf-8")
+)[1]
+html_context = {"is_versioned": tags.has("versioned")}  # noqa: F821, Sphinx defines it
+
 # sphinx.ext.mathjax marks the formulas and loads one script on pages that have some. That script is
 # KaTeX, from our own files, so that pages need no network; draw_formulas.js calls it.
 mathjax_path = "katex/katex.min.js"
@@ -42,7 +50,6 @@ copybutton_copy_empty_lines = False
 
 default_role = "literal"  # single backticks are code
 autosummary_generate = True
-templates_path = ["_templates"]
 # What the page of a class describes beside the class.
 _OWN = ":members: {}".format
 _STREAMED = [_OWN("open, chunks, array"), ":inherited-members:"]
@@ -140,5 +147,22 @@ def readable_defaults(app, what, name, obj, options, signature, return_annotatio
     return readable, return_annotation
 
 
+def read_provisional():
+    """Return the names and packages that versions.md lists as provisional."""
+    _, _, section = (ROOT / "docs" / "versions.md").read_text("utf-8").partition("**Provisional**")
+    return set(re.findall(r"`([\w.]+)`", section.partition("\n\n")[0]))
+
+
+PROVISIONAL = read_provisional()
+
+
+def mark_provisional(app, what, name, obj, options, lines):
+    """Write below the summary of a provisional name that it is."""
+    if name.partition(".")[2] in PROVISIONAL:
+        end = lines.index("") if "" in lines else len(lines)
+        lines[end:end] = ["", "**Provisional**: may change without a warning (:doc:`/versions`)."]
+
+
 def setup(app):
     app.connect("autodoc-process-signature", readable_defaults)
+    app.connect("autodoc-process-docstring", mark_provisional, priority=400)  # before numpydoc

@@ -9,6 +9,10 @@ A block that cannot run follows a comment that says why:
 
     <!-- not run: needs a language model -->
 
+A block that needs an environment of its own follows `<!-- run with: mlflow -->`, and is run by
+
+    python docs/run_pages.py docs/integrations.md --with mlflow
+
 Prints one line for each page and the trace of each fault, and fails if there is any.
 """
 
@@ -16,6 +20,7 @@ import argparse
 import contextlib
 import doctest
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -35,6 +40,7 @@ ENDED = "all blocks were run"
 
 FENCE = re.compile(r"^( *)```(?:python|pycon|py)\b[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*")
+RUN_WITH = re.compile(r"<!-- run with: (\w+) -->\s*")
 PRINTED = re.compile(r"<!-- printed -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UNREAD = re.compile(r"^ *<!--\s*not[ -]run\b", re.MULTILINE)
 
@@ -42,13 +48,15 @@ UNREAD = re.compile(r"^ *<!--\s*not[ -]run\b", re.MULTILINE)
 class Block(NamedTuple):
     """The code of a block, the number of its first line, why it does not run, what it prints.
 
-    The last two are empty where the page does not say.
+    `package` is the one in whose environment it runs. The last three are empty where the page does
+    not say.
     """
 
     code: str
     line: int
     reason: str
     printed: str
+    package: str
 
 
 def read_blocks(page: Path) -> list[Block]:
@@ -66,7 +74,10 @@ def read_blocks(page: Path) -> list[Block]:
         end = match.end()
         printed = PRINTED.search(text, end, next_start)
         reason = comment[1] if comment else ""
-        blocks.append(Block(code, line, reason, printed[1] if printed else ""))
+        package = RUN_WITH.fullmatch(paragraph.strip())
+        blocks.append(
+            Block(code, line, reason, printed[1] if printed else "", package[1] if package else "")
+        )
     if len(UNREAD.findall(text)) != sum(bool(block.reason) for block in blocks):
         sys.exit(f"{page}: a comment 'not run' has no reason, or no Python block follows it")
     return blocks
@@ -90,13 +101,16 @@ def run_block(block: Block, page: Path, names: dict) -> None:
         raise AssertionError(f"the page shows:\n{block.printed}The block prints:\n{out.getvalue()}")
 
 
-def run_page(page: Path) -> None:
-    """Run the blocks of `page` in this process. A block that fails does not stop the others."""
+def run_page(page: Path, package: str) -> None:
+    """Run the blocks of `page` for the environment of `package` in this process.
+
+    A block that fails does not stop the others.
+    """
     main = types.ModuleType("__main__")  # where classes of the page are looked up
     sys.modules["__main__"] = main
     failed = False
     for block in read_blocks(page):
-        if block.reason:
+        if block.reason or block.package != package:
             continue
         try:
             run_block(block, page, vars(main))
@@ -108,17 +122,19 @@ def run_page(page: Path) -> None:
     sys.exit(failed)
 
 
-def check_page(page: Path) -> tuple[bool, str]:
+def check_page(page: Path, package: str) -> tuple[bool, str]:
     """Run `page` in a process and a folder of its own. Return whether it ran, and what to print."""
     blocks = read_blocks(page)
-    n_left_out = sum(bool(block.reason) for block in blocks)
+    n_left_out = sum(bool(block.reason) or block.package != package for block in blocks)
+    if n_left_out == len(blocks) and package:
+        return False, f"{os.path.relpath(page, ROOT)}: no block runs with {package}"
     said = f"{os.path.relpath(page, ROOT)}: {len(blocks) - n_left_out} blocks run"
     said += f", {n_left_out} not" * bool(n_left_out)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         try:
             process = subprocess.run(
-                [sys.executable, __file__, "--here", page],
+                [sys.executable, __file__, "--here", page, "--with", package],
                 cwd=folder,
                 env=os.environ | {"MPLBACKEND": "Agg"},
                 capture_output=True,
@@ -154,13 +170,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path, help="by default all that have Python")
     parser.add_argument("--here", action="store_true", help="run one page in this process")
+    parser.add_argument("--with", default="", dest="package", help="run only the blocks with this")
     arguments = parser.parse_args()
     if arguments.here:
-        run_page(arguments.pages[0])
+        run_page(arguments.pages[0], arguments.package)
     pages = [page.resolve() for page in arguments.pages] or all_pages()
     all_ran = True
     with ThreadPoolExecutor(2) as pool:
-        for ran, said in pool.map(check_page, pages):
+        for ran, said in pool.map(check_page, pages, itertools.repeat(arguments.package)):
             all_ran &= ran
             print(said, flush=True)
     sys.exit(not all_ran)

@@ -204,3 +204,16 @@ def test_pages_without_the_comment_have_no_block_left_out():
     for page in run_pages["all_pages"]():
         fences = re.findall(r"^ *```+ *\{?(?:code-block\}? )?py", page.read_text("utf-8"), re.M)
         assert len(run_pages["read_blocks"](page)) == len(fences), page
+
+
+@pytest.mark.parametrize(
+    ("package", "fault"),
+    [([], None), (["--with", "mlflow"], "NameError"), (["--with", "other"], "no block runs")],
+)
+def test_a_block_with_a_package_runs_in_its_environment_only(package, fault, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"<!-- run with: mlflow -->\n{BLOCK.format('undefined')}", encoding="utf-8")
+    script = [sys.executable, str(DOCS / "run_pages.py"), str(page), *package]
+    process = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert (process.returncode != 0) == bool(fault)
+    assert (fault or "0 blocks run, 1 not") in process.stdout + process.stderr
