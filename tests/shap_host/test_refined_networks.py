@@ -1,5 +1,6 @@
 """Errors that networks state, and attributions of networks refined by evaluations, in shap."""
 
+import importlib
 import re
 import warnings
 from typing import Any
@@ -107,6 +108,22 @@ def test_refined_sums_to_the_output_and_its_intervals_hold(explainer, budget):
         refined.values.sum(axis=1) + refined.base_values, curved(ROWS), atol=1e-10
     )
     assert share_inside(refined, ROWS) >= 0.85
+
+
+@pytest.mark.parametrize(("per_player", "weights"), [(3, "equal"), (4, "learned")])
+def test_small_budgets_have_equal_weights(explainer, per_player, weights, monkeypatch):
+    """Learned weights take several times as long, and need more evaluations to be better."""
+    module = "shapley_adapters.amortized.refinement"
+    used = []
+
+    def estimate(game, estimator, settings):
+        used.append(estimator.weights)
+        return original(game, estimator, settings)
+
+    original = importlib.import_module(module).estimate
+    monkeypatch.setattr(f"{module}.estimate", estimate)
+    explainer(ROWS[:2], max_evals=per_player * N)
+    assert used == [weights]
 
 
 def test_bad_predictions_do_not_spoil_the_refinement(quiet_explainer):
