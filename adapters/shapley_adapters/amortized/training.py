@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray, IntArray
-from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total, random_subsets
+from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total
 from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
@@ -469,17 +469,19 @@ def _draw_coalitions(
 ) -> BoolArray:
     """Draw n coalitions of the active players of each row, (B, n, M), by the Shapley kernel."""
     n_drawn = -(-n // 2) if training.paired else n
-    coalitions = np.zeros((len(rows), n_drawn, active.shape[1]), dtype=bool)
-    for index, row in enumerate(rows):
-        players = np.flatnonzero(active[index])
-        if len(players) < 2:
-            continue
-        rng = np.random.default_rng([training.seed, 1, epoch, int(row)])
-        all_sizes = np.arange(1, len(players))
-        sizes = rng.choice(all_sizes, size=n_drawn, p=kernel_mass(len(players)))
-        coalitions[index][:, players] = random_subsets(sizes, len(players), rng)
+    n_players, counts = active.shape[1], active.sum(axis=1)
+    # Of each coalition, the first number draws the size, the others the order of the players.
+    generators = [np.random.default_rng([training.seed, 1, epoch, int(row)]) for row in rows]
+    numbers = np.stack([rng.random((n_drawn, 1 + n_players)) for rng in generators])
+    sizes: IntArray = np.zeros((len(rows), n_drawn), dtype=np.intp)
+    for count in np.unique(counts[counts > 1]):
+        alike = counts == count
+        bounds = kernel_mass(int(count)).cumsum()[:-1]
+        sizes[alike] = 1 + np.searchsorted(bounds, numbers[alike, :, 0], side="right")
+    order = np.where(active[:, None], numbers[:, :, 1:], np.inf)
+    coalitions: BoolArray = order.argsort(axis=2).argsort(axis=2) < sizes[:, :, None]
     if training.paired:
         complements = active[:, None] & ~coalitions
         pairs = np.stack([coalitions, complements], axis=2)
-        coalitions = pairs.reshape(len(rows), -1, active.shape[1])
+        coalitions = pairs.reshape(len(rows), -1, n_players)
     return coalitions[:, :n]
