@@ -2,10 +2,10 @@
 
     python benchmarks/refined_networks.py [--rows 40] [--only WORD …]
 
-The first table has the share of exact values inside 95 and 68 % intervals of the network alone, for
-rows like the training rows and for shifted ones. The second table has the error of the network
-refined by some evaluations per player, beside `oddgp` with the same budget. After each error are the
-microseconds of the processor for a row, with those of the model.
+The first table has the share of exact values inside 95 and 68 % intervals of the network alone,
+for rows like the training rows and for shifted ones. The second table has the error of the network
+refined by some evaluations per player, beside `oddgp` with the same budget. After each error are
+the microseconds of the processor for a row, with those of the model.
 """
 
 from __future__ import annotations

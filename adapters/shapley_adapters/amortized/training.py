@@ -370,7 +370,7 @@ class _Module(FittedModule):
         options = self.schedule
         n_players = self.rows.game.n_players
         n = options.evaluations_per_row(n_players)
-        coalitions = _draw_coalitions(self.rows.active[rows], rows, n, options, self.current_epoch)
+        coalitions = draw_coalitions(self.rows.active[rows], rows, n, options, self.current_epoch)
         table = CoalitionTable(coalitions, np.full(len(rows), n))
         with torch.set_grad_enabled(self._is_grad_enabled):
             (values,) = self._evaluate([Request(rows, table)])
@@ -464,7 +464,7 @@ def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> 
     return torch.as_tensor(paid.values, dtype=torch.float32), int(paid.evaluations.sum())
 
 
-def _draw_coalitions(
+def draw_coalitions(
     active: BoolArray, rows: IntArray, n: int, training: Training, epoch: int
 ) -> BoolArray:
     """Draw n coalitions of the active players of each row, (B, n, M), by the Shapley kernel."""
