@@ -191,6 +191,8 @@ def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
     ratio = last.standard_error / last.absolute_error
     assert float(uncertainty) / float(error) == pytest.approx(ratio, rel=0.05)
     assert "; efficiency gap" in line
+    n_rows = trained.evaluations // 64  # by `oddgp`, as the values of held-out rows
+    assert f"oddgp explains {n_rows} rows with as many evaluations" in line
     made.fit(silent=True)
     assert "for validation" not in capsys.readouterr().err
 

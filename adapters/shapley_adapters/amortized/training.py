@@ -433,16 +433,16 @@ def _summary(
     relative = "unknown"
     if size:
         relative = f"{best.absolute_error / size:.3g} ± {best.standard_error / size:.2g}"
-    estimated = ""
-    if valued.absolute_error:
-        estimated = f" whose values are estimates with an error of {valued.absolute_error:.2g}"
+    # What the same evaluations pay for, row by row: the held-out rows have values by `oddgp`.
+    n_rows = int(trained.evaluations * len(valued.rows) / max(1, valued.evaluations))
     sums = np.sqrt((rows.grand_minus_empty**2).mean(axis=0))
     gap = float((np.array(trained.gaps.sizes) / np.where(sums > 0, sums, 1.0)).mean())
     return (
         f"{trained.evaluations - trained.validation_evaluations:,} evaluations for training, "
         f"{trained.validation_evaluations:,} for validation, {rows.progress.seconds:.0f} s; "
-        f"error of the attributions {relative} of their size on {len(valued.rows)} held-out rows"
-        f"{estimated}; efficiency gap {gap:.3g} of v(N) − v(∅)"
+        f"error of the attributions {relative} of their size on {len(valued.rows)} held-out rows, "
+        f"whose values have an error of {valued.absolute_error:.2g}; at that error, oddgp explains "
+        f"{n_rows:,} rows with as many evaluations; efficiency gap {gap:.3g} of v(N) − v(∅)"
     )
 
 
