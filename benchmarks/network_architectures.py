@@ -6,6 +6,11 @@ Each contender learns the same labels, by `oddgp` with equal weights, of 8 evalu
 of each training row. The last two models, boosted trees with 57 and 94 features, are those of
 `amortized_accuracy.py`; the others need no data. With `--mixed 9`, there are nine mixed rows for
 each training row. `--rows` bounds the training rows.
+
+The last columns compare with `oddgp` with equal weights, row by row, at the same error: its
+evaluations per row, and the numbers of rows from which on the student has cost fewer evaluations
+and less time of the processor, with its training. A dash means never. "> 160" means that `oddgp`
+needs more evaluations than eight per feature.
 """
 
 from __future__ import annotations
@@ -40,6 +45,11 @@ import shap_ext
 
 _TEST_ROWS = 60
 
+_TIMED_ROWS = 512
+
+_PER_PLAYER = (1, 1.5, 2, 3, 4, 6, 8)
+"""Evaluations of `oddgp` per feature, between which its errors and times are interpolated."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -70,7 +80,8 @@ def main() -> None:
     arguments = _arguments()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)
-    print(f"{'':32}{'error':>8}{'over mlp':>10}{'fit, s':>8}{'a row, µs':>11}")
+    print(f"{'':32}{'error':>8}{'over mlp':>10}{'fit, s':>8}{'a row, µs':>11}", end="")
+    print(f"{'oddgp':>8}{'rows, evaluations':>19}{'rows, time':>12}")
     for case in _cases(arguments):
         _report(case, arguments)
 
@@ -152,33 +163,86 @@ def _report(case: Case, arguments: argparse.Namespace) -> None:
     task = case.task
     size = np.abs(case.values).sum(axis=1).mean()
     print(f"\n{task.name}: {len(task.training)} training rows, mean Σ|φ| {size:.2f}")
-    of_mlp = np.nan
+    of_mlp, row_by_row = np.nan, _row_by_row(case)
     for contender in _contenders(task.rows.shape[1]):
         if arguments.contenders and contender.name not in arguments.contenders:
             continue
         started = time.process_time()
-        explain, pace = _fitted(contender, case, arguments)
+        explainer = _fitted(contender, case, arguments)
         seconds = time.process_time() - started
-        error = float(np.abs(explain(task.rows) - case.values).sum(axis=1).mean())
+        explained = explainer(task.rows, silent=True).values
+        error = float(np.abs(explained - case.values).sum(axis=1).mean())
         of_mlp = error if contender.name == "mlp" else of_mlp
+        pace = _seconds_per_row(partial(explainer.stream, silent=True), task)
+        with_model = _seconds_per_row(partial(explainer, silent=True), task)
+        cost = Cost(explainer.trained.evaluations, seconds, 1, with_model)
         print(
             f"{contender.name:32}{error / size:8.3f}{error / of_mlp:10.2f}{seconds:8.0f}"
-            f"{pace() * 1e6:11.0f}",
+            f"{pace * 1e6:11.0f}{row_by_row.compared(error, cost)}",
             flush=True,
         )
 
 
-def _fitted(
-    contender: Contender, case: Case, arguments: argparse.Namespace
-) -> tuple[Callable[[FloatArray], FloatArray], Callable[[], float]]:
-    """Return what explains rows, and what times it."""
+@dataclass(frozen=True)
+class Cost:
+    """Evaluations and seconds of the processor, for the training and for each row."""
+
+    training_evaluations: int
+    training_seconds: float
+    evaluations: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RowByRow:
+    """Evaluations, errors and seconds per row of `oddgp` with equal weights, by its budgets."""
+
+    evaluations: FloatArray
+    errors: FloatArray
+    seconds: FloatArray
+
+    def compared(self, error: float, cost: Cost) -> str:
+        """Return the evaluations for the same error, and the rows from which training pays."""
+        if error < self.errors[-1]:
+            return f"{'> ' + format(self.evaluations[-1], '.0f'):>8}{'-':>19}{'-':>12}"
+        order = np.argsort(self.errors)
+        log_error, log_errors = np.log(error), np.log(self.errors[order])
+        evaluations, seconds = (
+            float(np.exp(np.interp(log_error, log_errors, np.log(costs[order]))))
+            for costs in (self.evaluations, self.seconds)
+        )
+        saved = evaluations - cost.evaluations, seconds - cost.seconds
+        spent = cost.training_evaluations, cost.training_seconds
+        rows = [f"{n / s:,.0f}" if s > 0 else "-" for n, s in zip(spent, saved, strict=True)]
+        return f"{evaluations:8.0f}{rows[0]:>19}{rows[1]:>12}"
+
+
+def _row_by_row(case: Case) -> RowByRow:
+    """Measure `oddgp` with equal weights on the test rows."""
     task = case.task
-    many = np.resize(task.training, (2048, task.training.shape[1]))
+    explainer = shap_ext.OddGPExplainer(task.model, case.reference, weights="equal", seed=0)
+    budgets = [round(per * task.rows.shape[1]) for per in _PER_PLAYER]
+    calls = [partial(explainer, max_evals=budget, silent=True) for budget in budgets]
+    errors = [np.abs(call(task.rows).values - case.values).sum(axis=1).mean() for call in calls]
+    seconds = [_seconds_per_row(call, task) for call in calls]
+    return RowByRow(np.array(budgets, dtype=float), np.array(errors), np.array(seconds))
+
+
+def _seconds_per_row(explain: Callable[[FloatArray], object], task: Task) -> float:
+    many = np.resize(task.training, (_TIMED_ROWS, task.training.shape[1]))
+    started = time.process_time()
+    explain(many)
+    return (time.process_time() - started) / len(many)
+
+
+def _fitted(contender: Contender, case: Case, arguments: argparse.Namespace) -> Any:
+    """Return the explainer with the trained student."""
+    task = case.task
     options = dict(contender.options)
     if callable(options.get("student")):
         torch.manual_seed(0)
         options["student"] = options["student"]()
-    explainer = shap_ext.SimShapExplainer(
+    return shap_ext.SimShapExplainer(
         task.model,
         case.reference,
         training_data=task.training,
@@ -187,18 +251,6 @@ def _fitted(
         seed=0,
         **({"epochs": arguments.epochs} | options),
     ).fit(silent=True)
-
-    def explain(rows: FloatArray) -> FloatArray:
-        values: FloatArray = explainer(rows, silent=True).values
-        return values
-
-    return explain, lambda: _seconds(lambda: explainer.stream(many, silent=True)) / len(many)
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.process_time()
-    call()
-    return time.process_time() - started
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from shapley_adapters.amortized.objectives import (  # noqa: E402
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.amortized.training import Training, draw_coalitions  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning  # noqa: E402
 
@@ -61,6 +61,20 @@ def test_sim_semivalues_have_the_shapley_values_as_expectation(game):
     coalitions, values, rise, active, totals = whole_batch(game)
     found = sim_semivalues(coalitions, values, active, totals) + rise[:, None] / N_PLAYERS
     np.testing.assert_allclose(found.numpy(), game_shapley_values(game), atol=1e-10)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_coalitions_are_drawn_by_the_kernel_of_the_active_players(paired):
+    """Five players have the mass .3, .2, .2, .3; standard errors are below .003."""
+    active = np.array([[True] * 5, [True, False, True, False, True]])
+    training = Training(target="fastshap", paired=paired)
+    drawn = draw_coalitions(active, np.array([3, 8]), 30_001, training, epoch=1)
+    sizes = np.bincount(drawn[0].sum(axis=1), minlength=6) / 30_001
+    np.testing.assert_allclose(sizes, [0, 0.3, 0.2, 0.2, 0.3, 0], atol=0.01)
+    np.testing.assert_allclose(drawn.mean(axis=1), active / 2, atol=0.01)
+    assert set(drawn[1].sum(axis=1)) == {1, 2}
+    alone = draw_coalitions(active[1:], np.array([8]), 30_001, training, epoch=1)
+    np.testing.assert_array_equal(alone[0], drawn[1])
 
 
 @pytest.mark.parametrize("target", ["simsemivalue", "controlled"])

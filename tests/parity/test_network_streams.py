@@ -10,7 +10,7 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import CheckpointError
+from shapley_adapters.errors import CheckpointError, ShapleyExtWarning
 from shapley_adapters.streams.sources import batches_of_file
 
 torch: Any = pytest.importorskip("torch")
@@ -71,6 +71,22 @@ def test_shap_s_networks(efficient, rows, tmp_path):
     made.efficient = not efficient
     with pytest.raises(CheckpointError, match="efficient was"):
         made.explain_stream(rows, out, checkpoint=True, **options)
+
+
+@pytest.mark.parametrize("efficient", [True, False])
+@pytest.mark.parametrize("algorithm", ["simshap", "fastshap"])
+def test_streams_name_rows_unlike_the_training_rows(algorithm, efficient, tmp_path):
+    """With v(N) by gaps, without it by distances."""
+    made = shap.Explainer(
+        Recorded(), REFERENCE, algorithm=algorithm, training_data=X, efficient=efficient, **FEW
+    ).fit()
+    rows = X.copy()
+    rows[[130, 131]] *= 100
+    with pytest.warns(ShapleyExtWarning, match=r"2 of 40 rows are unlike .* rows 130, 131\."):
+        made.explain_stream(rows, tmp_path / "values.npy", chunk_size=CHUNK, silent=True)
+    explain = made.batch_function(pd.DataFrame(X[:1], columns=COLUMNS))
+    with pytest.warns(ShapleyExtWarning, match=r"2 of 40 rows are unlike .* rows 10, 11\."):
+        explain(pd.DataFrame(rows[120:160], columns=COLUMNS))
 
 
 @pytest.mark.parametrize("kind", ["SimShap", "FastShap"])

@@ -1,5 +1,6 @@
 """Errors that networks state, and attributions of networks refined by evaluations, in shap."""
 
+import importlib
 import re
 import warnings
 from typing import Any
@@ -109,6 +110,22 @@ def test_refined_sums_to_the_output_and_its_intervals_hold(explainer, budget):
     assert share_inside(refined, ROWS) >= 0.85
 
 
+@pytest.mark.parametrize(("per_player", "weights"), [(3, "equal"), (4, "learned")])
+def test_small_budgets_have_equal_weights(explainer, per_player, weights, monkeypatch):
+    """Learned weights take several times as long, and need more evaluations to be better."""
+    module = "shapley_adapters.amortized.refinement"
+    used = []
+
+    def estimate(game, estimator, settings):
+        used.append(estimator.weights)
+        return original(game, estimator, settings)
+
+    original = importlib.import_module(module).estimate
+    monkeypatch.setattr(f"{module}.estimate", estimate)
+    explainer(ROWS[:2], max_evals=per_player * N)
+    assert used == [weights]
+
+
 def test_bad_predictions_do_not_spoil_the_refinement(quiet_explainer):
     rows = 6 * ROWS[:30]
     refined = sum_of_errors(quiet_explainer(rows, max_evals=64).values, rows)
@@ -174,6 +191,8 @@ def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
     ratio = last.standard_error / last.absolute_error
     assert float(uncertainty) / float(error) == pytest.approx(ratio, rel=0.05)
     assert "; efficiency gap" in line
+    n_rows = trained.evaluations // 64  # by `oddgp`, as the values of held-out rows
+    assert f"oddgp explains {n_rows} rows with as many evaluations" in line
     made.fit(silent=True)
     assert "for validation" not in capsys.readouterr().err
 
