@@ -115,7 +115,7 @@ def paragraphs(text):
         "-from captum.attr import",
         "With 100 or 1,000 background rows",
         "Five models of each size",
-        "Models and data of scikit-learn",
+        "By three orders of shap",
         "One prediction of boosted trees",
         "Error bars are also in",
     ],
