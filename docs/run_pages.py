@@ -40,7 +40,7 @@ ENDED = "all blocks were run"
 
 FENCE = re.compile(r"^( *)```(?:python|pycon|py)\b[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*")
-RUN_WITH = re.compile(r"<!-- run with: (\w+) -->\s*")
+RUN_WITH = re.compile(r"<!-- run with: ([\w.-]+) -->\s*")
 PRINTED = re.compile(r"<!-- printed -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UNREAD = re.compile(r"^ *<!--\s*not[ -]run\b", re.MULTILINE)
 

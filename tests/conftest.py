@@ -48,7 +48,8 @@ def pytest_collection_modifyitems(config, items):
     """Leave out further combinations of values, where this was asked for."""
     if config.getoption("each_value_once"):
         kept = each_value_once(items)
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        left = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = kept
 
 

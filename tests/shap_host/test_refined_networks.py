@@ -192,7 +192,7 @@ def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
     assert float(uncertainty) / float(error) == pytest.approx(ratio, rel=0.05)
     assert "; efficiency gap" in line
     n_rows = trained.evaluations // 64  # by `oddgp`, as the values of held-out rows
-    assert f"oddgp explains {n_rows} rows with as many evaluations" in line
+    assert f"oddgp explains {n_rows} rows as well as these" in line
     made.fit(silent=True)
     assert "for validation" not in capsys.readouterr().err
 
