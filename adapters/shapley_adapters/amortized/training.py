@@ -441,8 +441,8 @@ def _summary(
         f"{trained.evaluations - trained.validation_evaluations:,} evaluations for training, "
         f"{trained.validation_evaluations:,} for validation, {rows.progress.seconds:.0f} s; "
         f"error of the attributions {relative} of their size on {len(valued.rows)} held-out rows, "
-        f"whose own values have one of {valued.absolute_error:.2g}; with as many evaluations, oddgp "
-        f"explains {n_rows:,} rows as well as these; efficiency gap {gap:.3g} of v(N) − v(∅)"
+        f"whose own values have one of {valued.absolute_error:.2g}; with as many evaluations, "
+        f"oddgp explains {n_rows:,} rows as well as these; efficiency gap {gap:.3g} of v(N) − v(∅)"
     )
 
 
