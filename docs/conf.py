@@ -4,8 +4,10 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "docs"))  # finds tutorial_pictures
+from shapley_adapters import __version__ as version  # noqa: F401  Sphinx reads it
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))  # finds tutorial_pictures
 
 project = "shapley-ext"
 author = "The shapley-ext authors"
@@ -32,9 +34,6 @@ exclude_patterns = ["_build", "examples", "pictures", "tutorials", "_static"]
 
 # `.ci/release` builds each version in its own folder, with a choice of versions in the sidebar.
 templates_path = ["_templates"]
-version = re.search(
-    r'__version__ = "(.+)"', (ROOT / "adapters/shapley_adapters/__init__.py").read_text("utf-8")
-)[1]
 html_context = {"is_versioned": tags.has("versioned")}  # noqa: F821, Sphinx defines it
 
 # sphinx.ext.mathjax marks the formulas and loads one script on pages that have some. That script is
@@ -149,7 +148,7 @@ def readable_defaults(app, what, name, obj, options, signature, return_annotatio
 
 def read_provisional():
     """Return the names and packages that versions.md lists as provisional."""
-    _, _, section = (ROOT / "docs" / "versions.md").read_text("utf-8").partition("**Provisional**")
+    _, _, section = (DOCS / "versions.md").read_text("utf-8").partition("**Provisional**")
     return set(re.findall(r"`([\w.]+)`", section.partition("\n\n")[0]))
 
 

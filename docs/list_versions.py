@@ -5,9 +5,10 @@ to the newest version.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
+
+from packaging.version import Version
 
 START = """<!doctype html>
 <meta charset="utf-8">
@@ -17,21 +18,10 @@ START = """<!doctype html>
 """
 
 
-def age(version: str) -> tuple[list[int], bool, list[int]]:
-    """Return a key that sorts versions: by their numbers, candidates before releases."""
-    release = re.match(r"[\d.]*", version)[0].rstrip(".")
-    rest = version[len(release) :]
-    return _numbers(release), not rest, _numbers(rest)
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", text)]
-
-
 def main(folder: Path) -> None:
     """Write both files."""
     names = [page.parent.name for page in folder.glob("*/index.html")]
-    versions = sorted(names, key=age, reverse=True)
+    versions = sorted(names, key=Version, reverse=True)
     (folder / "versions.js").write_text(f"const VERSIONS = {json.dumps(versions)};\n", "utf-8")
     (folder / "index.html").write_text(START.format(versions[0]), "utf-8")
     print(f"Versions: {', '.join(versions)}")
