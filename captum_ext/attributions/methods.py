@@ -516,10 +516,11 @@ class Hierarchy(SamplingAttribution):
 
     The value of a feature is its mean contribution over all orders in which the features of each
     union stay together (Owen, 1977; for more than two levels Winter, 1989). If `n_samples` pays for
-    all coalitions of these orders, values are exact. Otherwise orders are drawn, each with its
-    reverse. If it does not pay for all features, unions are split from the top: those first whose
-    features are known least. The features of a union that is not split share its value equally, and
-    their errors hold how unequal they are expected to be. By default `n_samples` is at most 1,008.
+    all coalitions of these orders, values are exact. Otherwise the unions at the top are put in an
+    order and its reverse, and then, where most is unknown, the parts of unions in their places. The
+    features of a union that is not split share its value equally. A union that is split in some
+    places gets predicted values in the others: values are biased by these, and errors hold how far
+    they may be off. By default `n_samples` is at most 1,008.
     The values of each union sum to its own value, and all of them to the difference of the outputs.
     `last_estimate.unions` holds the unions that are not split, and `last_estimate.union_errors` the
     errors of their values.

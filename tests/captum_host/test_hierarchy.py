@@ -82,7 +82,7 @@ def test_a_large_image_takes_seconds():
     assert method.last_estimate.evaluations[0] <= 500
     assert found.sum().item() == pytest.approx(1, abs=1e-4)
     square_of_28 = found[0, :, 56:84, 84:112].sum().item()
-    assert square_of_28 == pytest.approx(1, abs=1e-3)  # it looked there
+    assert square_of_28 == pytest.approx(1, abs=0.02)  # it looked there
     assert (errors >= 0).all() and errors[0, :, 60:67, 100:107].mean() > errors.mean()
 
 

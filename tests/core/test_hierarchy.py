@@ -100,17 +100,17 @@ def test_players_without_effect_are_left_out_of_the_tree():
 # --- drawn orders ---
 
 
-def test_drawn_orders_are_unbiased_with_the_right_errors():
-    exact = owen_values(NESTED, of_set)
-    found = [run(budget=45, seed=seed) for seed in range(200)]
-    values = np.array([one.values[0] for one in found])
-    deviations = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    assert (np.abs(values.mean(axis=0) - exact) < 4.5 * deviations + 1e-12).all()
-    squares = np.mean([one.standard_errors[0] ** 2 for one in found], axis=0).sum(axis=0)
-    # Variances of 200 seeds are known to about 5 %; few orders share coalitions.
-    ratio = squares / values.var(axis=0, ddof=1).sum(axis=0)
-    assert ((ratio > 0.75) & (ratio < 1.35)).all()
-    assert max(one.evaluations[0] for one in found) <= 45
+@pytest.mark.parametrize("nested", [NESTED, list(range(N_PLAYERS))], ids=["tree", "one level"])
+def test_errors_of_drawn_orders_have_the_right_size(nested):
+    exact = owen_values(nested, of_set)
+    found = [run(nested, budget=30, seed=seed) for seed in range(60)]
+    errors = np.array([one.values[0] - exact for one in found])
+    bounds = np.array([one.interval() for one in found])[:, :, 0]
+    assert ((bounds[:, 0] <= exact) & (exact <= bounds[:, 1])).mean() > 0.9
+    squares = np.array([one.standard_errors[0] ** 2 for one in found])
+    # Errors of the players of one seed are alike, and an order and its reverse err less than two.
+    assert 0.7 < np.sqrt(squares.sum() / (errors**2).sum()) < 2.5
+    assert max(one.evaluations[0] for one in found) <= 30
 
 
 def text_game(seed, n_words=64):
@@ -157,13 +157,14 @@ def test_it_splits_where_the_value_is():
 
     _, found = refined(budget=80, function=value)
     assert found.unions[0, 41] == 41
-    assert found.values[0, 41, 0] == pytest.approx(1.5)
-    assert found.values[0, 40, 0] == pytest.approx(0.5)
+    # Ridges pull what is predicted towards equal shares.
+    assert found.values[0, 41, 0] == pytest.approx(1.5, rel=0.03)
+    assert found.values[0, 40, 0] == pytest.approx(0.5, rel=0.1)
     assert (found.unions[0] != np.arange(64)).any()  # not all others
 
 
 def test_intervals_of_refined_values_hold_the_exact_ones():
-    inside, found_squares, stated_squares = [], 0.0, 0.0
+    inside, found_errors, stated_errors = [], [], []
     for game in range(8):
         function = text_game(game)
         _, exact = refined(seed=99, budget=20000, function=function)
@@ -171,11 +172,11 @@ def test_intervals_of_refined_values_hold_the_exact_ones():
             _, found = refined(seed=10 * game + seed, budget=150, function=function)
             lower, upper = found.interval()
             inside.append(((lower <= exact.values) & (exact.values <= upper)).mean())
-            found_squares += ((found.values - exact.values) ** 2).sum()
-            stated_squares += (found.standard_errors**2).sum()
-    # What is unknown is extrapolated from a few splits: with 200 draws .93, and a ratio of .96.
-    assert np.mean(inside) > 0.88
-    assert 0.5 < found_squares / stated_squares < 1.8  # nor so wide that they say nothing
+            found_errors.append(np.abs(found.values - exact.values).mean())
+            stated_errors.append(found.standard_errors.mean())
+    assert np.mean(inside) > 0.9
+    # Normal errors have a mean of .8 of their standard deviation; those of texts have long tails.
+    assert 0.2 < np.sum(found_errors) / np.sum(stated_errors) < 0.9
 
 
 def test_results_depend_on_the_seed_alone():
@@ -266,8 +267,8 @@ def test_trees_that_are_none_are_refused(nested, message):
 def test_trees_of_other_games_and_small_budgets_are_refused():
     with pytest.raises(InvalidArgumentError, match="hierarchy has 3 players, but there are 7"):
         run(PlayerTree.from_nested([0, [1, 2]], 3))
-    with pytest.raises(BudgetError, match="at least 26 evaluations for two orders of the 7 unions"):
-        run(list(range(N_PLAYERS)), budget=20)
+    with pytest.raises(BudgetError, match="at least 14 evaluations for an order of the 7 unions"):
+        run(list(range(N_PLAYERS)), budget=13)
     bad = linkage(np.arange(4.0)[:, None])
     bad[1, 0] = bad[0, 0]
     with pytest.raises(InvalidArgumentError, match="joins node"):

@@ -451,7 +451,7 @@ def test_a_function_of_the_user():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_evals": 16}, "max_evals=16 is too small and pays, with repeated draws, for 10 coal"),
+        ({"max_evals": 10}, "max_evals=10 is too small and pays, with repeated draws, for 6 coal"),
         ({"max_model_rows": 10}, "With max_model_rows=10, max_evals=0 is too small: hierarchy"),
     ],
 )

@@ -42,6 +42,23 @@ class Unions:
         """The number of players of each union."""
         return self.stops - self.starts
 
+    @cached_property
+    def parents(self) -> IntArray:
+        """The union of which each is a part; 0 for that of all players."""
+        parents = np.zeros(len(self.starts), dtype=np.intp)
+        parents[1:] = np.repeat(np.arange(len(parents)), self.n_parts)
+        return parents
+
+    @cached_property
+    def levels(self) -> list[tuple[IntArray, IntArray]]:
+        """From the top: the parts at each depth, (p,), after the unions that they are parts of."""
+        levels, parts = [], self.parts(0)
+        while len(parts):
+            levels.append((self.parents[parts], parts))
+            wholes = parts[self.n_parts[parts] > 0]
+            parts = np.concatenate([self.parts(union) for union in wholes.tolist()] or [wholes])
+        return levels
+
     def parts(self, union: int) -> IntArray:
         """Return the numbers of the parts of a union."""
         first = int(self.first_parts[union])

@@ -6,26 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from ...array_types import FloatArray, IntArray, ValueArray
 from ...errors import BudgetError
 from ...hierarchies.player_tree import Unions
 from ..protocol import DesignRequest, Estimator, GraphView, Solution
 from ..value_errors import ValueErrors
+from .context_model import ContextModel
 from .linear_design import LinearDesign, LinearDesignBuilder
-from .nested_orders import NestedOrders, Refinement, first_order
 from .order_selection import MAX_COALITIONS
 from .owen_terms import n_coalitions, owen_terms
-from .union_moments import UnionMoments
-
-_FEWEST_PAIRS = 2
-"""Pairs of orders from which errors are known."""
-
-_PAIRS_PER_ROOT = 0.2
-"""Pairs of orders of a tree that is too large for its players, over the root of the budget: 4 with
-500 evaluations, 8 with 2,000. Each has errors of a tenth more with half or twice as many (texts of
-256 words, images of 32 × 32)."""
+from .union_contexts import Growth, UnionContexts, first_contexts
 
 
 @dataclass(frozen=True)
@@ -34,10 +25,12 @@ class Hierarchy(Estimator[Any]):
 
     The value of a player is its mean contribution over all orders in which the players of each
     union are together. Where the budget pays for all coalitions of these orders, it is exact.
-    Elsewhere orders are drawn, each with its reverse. If the budget does not pay for all players in
-    two pairs of orders, unions are split from the top, those first whose players are known least.
-    Players of a union that is not split share its value equally; their errors hold how far they are
-    expected to be from it, by how squares of contributions fell in the splits.
+    Elsewhere orders of the unions at the top are drawn, and then, where most is unknown, orders of
+    the parts of a union in its place. A union has several places, and is not split in all of them:
+    there, its parts get values predicted from those in which it is. They share the value of a union
+    that is not split anywhere equally. Values are biased by what is predicted, and the errors hold
+    it: from predictions of contexts left out, whose squared errors grow with a power of the union's
+    squared value.
     """
 
     needs_graph: ClassVar[bool] = True
@@ -52,95 +45,92 @@ class Hierarchy(Estimator[Any]):
         """Return the bytes of the coalitions, in a table, in parts and in a batch."""
         return 3 * budget * n_players
 
-    def design(self, request: DesignRequest) -> NestedOrders | LinearDesign:
-        """List all coalitions, or draw orders of all players, or of the unions at the top."""
+    def design(self, request: DesignRequest) -> UnionContexts | LinearDesign:
+        """List all coalitions, or draw two orders of the unions at the top."""
         view = request.required_graph_view
         unions = view.graph.unions(view.players)
         if n_coalitions(unions) <= min(request.budget, MAX_COALITIONS):
             return _all_terms(view, unions, request)
-        n_known, n_steps = len(request.known), int(unions.n_parts[0]) - 1
-        needed = 2 * _FEWEST_PAIRS * n_steps + n_known
+        n_top = int(unions.n_parts[0])
+        needed = 2 * (n_top - 1) + len(request.known)
         if needed > request.budget:
             raise BudgetError(
-                f"needs at least {needed} evaluations for two orders of the {n_steps + 1} unions "
-                "at the top of the hierarchy and their reverses. Put them into larger unions, or "
-                "raise the budget.",
+                f"needs at least {needed} evaluations for an order of the {n_top} unions at the "
+                "top of the hierarchy and its reverse. Put them into larger unions, or raise the "
+                "budget.",
                 needed,
             )
-        n_offered = (request.planned - n_known) // 2
-        can_be_whole = n_offered >= _FEWEST_PAIRS * (len(unions.order) - 1)
-        n_pairs = _FEWEST_PAIRS
-        if not can_be_whole:
-            wanted = min(int(_PAIRS_PER_ROOT * np.sqrt(request.planned)), n_offered // n_steps)
-            n_pairs = max(n_pairs, wanted)
-        refinement = Refinement(first_order(request, unions, n_pairs))
-        if not can_be_whole:
-            refinement.split(0)
-            return refinement.design()
-        for union in np.flatnonzero(unions.n_parts).tolist():
-            refinement.split(union)
-        # Coalitions of several orders are evaluated once, which leaves evaluations for more.
-        for _ in range(2 * request.budget // len(unions.order)):
-            if not refinement.add_pair():
-                break
-        return refinement.design()
+        return first_contexts(request, unions)
 
     def chosen_designs(
-        self, design: NestedOrders, values: ValueArray
-    ) -> list[tuple[IntArray, NestedOrders]]:
-        """Return the design of each row with the next unions split."""
-        moments = UnionMoments.from_values(design, values)
+        self, design: UnionContexts, values: ValueArray
+    ) -> list[tuple[IntArray, UnionContexts]]:
+        """Return the design of each row with more orders of the contexts that gain most."""
+        n_rows, _, n_outputs = values.shape
+        gains = ContextModel(design, _games(values)).gains()
+        of_rows = gains.reshape(-1, n_rows, n_outputs).sum(axis=2)
         chosen = []
-        for row, unknown in enumerate(moments.unknown_sums()):
-            refinement = Refinement(design)
-            refinement.split_best(unknown)
-            chosen.append((np.array([row]), refinement.design()))
+        for row in range(n_rows):
+            growth = Growth(design)
+            growth.add_best(of_rows[:, row])
+            chosen.append((np.array([row]), growth.design()))
         return chosen
 
-    def solve(self, design: NestedOrders | LinearDesign, values: ValueArray) -> Solution:
-        """Average the contributions of unions, and share them equally between their players."""
+    def solve(self, design: UnionContexts | LinearDesign, values: ValueArray) -> Solution:
+        """Add what split contexts observe of each player, and what is predicted of the others."""
         if isinstance(design, LinearDesign):
             return _alone(design.solution(values), design)
-        return _shared(design, values, np.zeros(()))
+        return _solution(design, values, np.zeros((1, len(design.unions.starts), 1)))
 
     def solve_with_errors(
-        self, design: NestedOrders | LinearDesign, values: ValueArray, errors: ValueErrors
+        self, design: UnionContexts | LinearDesign, values: ValueArray, errors: ValueErrors
     ) -> Solution:
-        """Do the same, and add the variances of the errors that the spread does not show."""
+        """Do the same, and add the variances of the errors of the values.
+
+        The spread between orders and contexts shows some of them already, so that intervals are too
+        long by a fifth where these errors are the largest.
+        """
         if isinstance(design, LinearDesign):
             added = design.added_variances(errors)
             return _alone(design.solution(values).with_variances(added), design)
-        units, n_pairs = (
-            design.unit_weights(np.flatnonzero(~design.is_split)),
-            len(design.pair_ends),
-        )
-        n_unions = units.shape[0] // n_pairs
-        means = scipy.sparse.kron(scipy.sparse.eye(n_unions), np.full((1, n_pairs), 1 / n_pairs))
-        none = scipy.sparse.csr_matrix((n_unions, units.shape[1]))
-        added = errors.beside_spread(units, means.tocsr(), none, design.table.coalitions[0])
-        return _shared(design, values, added)
+        added = errors.sum_variances(design.value_weights, design.table.coalitions[0])
+        return _solution(design, values, added)
 
 
-def _shared(design: NestedOrders, values: ValueArray, added: FloatArray) -> Solution:
-    """Return equal shares of the values of unions; `added` is added to the variances of these."""
-    moments = UnionMoments.from_values(design, values)
-    sizes, place = moments.sizes[:, None], design.places_of_players(moments.unsplit)
-    variances = moments.variances + added
-    noise, unknown = variances / sizes**2, moments.unknown
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Satterthwaite, for the spread between orders and the decay found in the splits
-        squares = noise**2 / moments.freedom + unknown**2 / moments.n_splits
-        freedom = np.where(squares > 0, (noise + unknown) ** 2 / squares, np.inf)
-    every = design.of_all_players
-    first_players = np.array([design.players_in(place).min() for place in moments.unsplit])
+def _games(values: ValueArray) -> FloatArray:
+    """Return values, (R, C, K), with rows and outputs as games, (C, R K)."""
+    return values.transpose(1, 0, 2).reshape(values.shape[1], -1).astype(np.float64)
+
+
+def _solution(design: UnionContexts, values: ValueArray, added: FloatArray) -> Solution:
+    """Return the values of players; those in a union that is not split share its value.
+
+    `added`, (R, U, K), is added to the variances of the values of unions.
+    """
+    n_rows, _, n_outputs = values.shape
+    model, unions = ContextModel(design, _games(values)), design.unions
+    is_player = unions.n_parts == 0
+    leaves = np.empty(len(unions.order), dtype=np.intp)
+    leaves[unions.order[unions.starts[is_player]]] = np.flatnonzero(is_player)
+    shared = np.arange(len(unions.starts))  # the first union above each that is not split
+    for parents, parts in unions.levels:
+        is_whole = model.n_split[parents] == 0
+        shared[parts[is_whole]] = shared[parents[is_whole]]
+
+    values_of_unions = model.values.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+    spread = model.variances().reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+    errors = np.sqrt(spread + added)
+    n_players = len(leaves)
+    first_players = np.full(len(shared), n_players)
+    np.minimum.at(first_players, shared[leaves], np.arange(n_players))
     nodes = np.full(design.view.graph.n_players, -1)
-    nodes[design.view.players] = design.view.players[first_players[place]]
+    nodes[design.view.players] = design.view.players[first_players[shared[leaves]]]
     return Solution(
-        every((moments.means / sizes)[:, place]),
-        every(np.sqrt(noise + unknown)[:, place]),
-        every(freedom[:, place], np.inf),
-        unions=np.tile(nodes, (len(values), 1)),
-        union_errors=every(np.sqrt(variances)[:, place]),
+        design.of_all_players(values_of_unions[:, leaves]),
+        design.of_all_players(errors[:, leaves]),
+        model.freedom,
+        unions=np.tile(nodes, (n_rows, 1)),
+        union_errors=design.of_all_players(errors[:, shared[leaves]]),
     )
 
 
