@@ -4,16 +4,28 @@ Both estimate the Owen values of the same binary tree of 256 players, which are 
 no data.
 
     python benchmarks/hierarchies.py
+    python benchmarks/hierarchies.py --curves
+
+With `--curves`, on texts and digits, which need data: how much of a value is taken by the first ten
+players of an explanation, deleted one after the other, and how much they give where no others are,
+on average. 1 is what the ten largest of long converged Shapley values take and give. Beside
+Partition: shap's KernelExplainer, and occlusion, which takes one evaluation a player.
 """
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import shap
+from data_files import data_folder
+from large_contenders import Answer, CountedGame, Explain, by_kernel, explain
+from large_games import LargeGame
+from large_models import digit_game, text_game
 
 import shap_ext
 from shapley_adapters import PlayerTree
@@ -22,6 +34,8 @@ from shapley_adapters.hierarchies.default_trees import tree_of_places
 N_PLAYERS, SIDE = 256, 16
 BUDGETS = (60, 125, 250, 500, 1000, 2000)
 N_GAMES, N_SEEDS = 6, 4
+N_CURVES = 12
+CONTENDERS = ("`hierarchy`", "Partition", "KernelExplainer", "occlusion")
 
 Model = Callable[[Any], Any]
 
@@ -73,7 +87,7 @@ def binary_tree(kind: str) -> PlayerTree:
     return PlayerTree.from_linkage(quadrants.to_linkage(N_PLAYERS))
 
 
-def main() -> None:
+def compare_errors() -> None:
     """Print a row for each kind of game and budget."""
     row, background = np.ones((1, N_PLAYERS)), np.zeros((1, N_PLAYERS))
     print("| game | evaluations | `hierarchy` | Partition | 95 % intervals hold |")
@@ -102,6 +116,82 @@ def main() -> None:
             own, peer, held, spent = np.mean(numbers, axis=0)
             more = f" ({spent:.0f})" if spent > budget + 1 else ""
             print(f"| {kind} | {budget} | {own:.2f} | {peer:.2f}{more} | {held:.2f} |", flush=True)
+
+
+def with_tree(explainer: type, tree: PlayerTree) -> Explain:
+    """Return a contender that explains by an explainer of shap's kind on a tree."""
+
+    def contender(game: CountedGame, budget: int, seed: int) -> Answer:
+        background, row = game.columns
+        clustering = tree.to_linkage(game.game.n_players)
+        masker = shap.maskers.Partition(background, clustering=clustering)
+        np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
+        # Two more: Partition counts the ends apart, and ours look for noise.
+        found = explainer(game, masker)(row, max_evals=budget - 2, silent=True)
+        return Answer(np.asarray(found.values)[0])
+
+    return contender
+
+
+def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
+    """Explain by what each player takes when it leaves alone; all players or none."""
+    n_players = game.game.n_players
+    if budget < n_players + 1:
+        raise ValueError("fewer evaluations than players")
+    found = game(np.vstack([np.ones(n_players), 1 - np.eye(n_players)]))
+    return Answer(found[0] - found[1:])
+
+
+def taken_and_given(game: LargeGame, values: Any) -> np.ndarray:
+    """Return what the first ten players take from all, and what they give to none, on average."""
+    order = np.argsort(-values)[:10]
+    first = np.zeros((10, game.n_players), dtype=bool)
+    for n_first in range(10):
+        first[n_first:, order[n_first]] = True
+    ends = game.values(np.repeat([[True], [False]], game.n_players, axis=1))
+    return np.array([ends[0] - game.values(~first).mean(), game.values(first).mean() - ends[1]])
+
+
+def compare_curves() -> None:
+    """Print a row for each task, number of evaluations and score, with the explainers beside it."""
+    data = data_folder()
+    quadrants = tree_of_places([np.arange(196).reshape(14, 14)], 196)
+    tasks = [("Yahoo! Answers", text_game, 100, tree_of_places([np.arange(100)], 100))]
+    tasks += [("IMDB", text_game, 200, tree_of_places([np.arange(200)], 200))]
+    tasks += [("digits", digit_game, 196, PlayerTree.from_linkage(quadrants.to_linkage(196)))]
+    print("| task | players | evaluations | score | " + " | ".join(CONTENDERS) + " |")
+    print("|---" * (4 + len(CONTENDERS)) + "|")
+    for task, make, n_players, tree in tasks:
+        contenders: list[Explain] = [
+            with_tree(shap_ext.HierarchyExplainer, tree),
+            with_tree(shap.explainers.Partition, tree),
+            partial(by_kernel, l1_reg="num_features(10)"),
+            by_occlusion,
+        ]
+        games = [make(data, n_players, seed) for seed in range(N_CURVES)]
+        best = [taken_and_given(game, game.exact) for game in games]
+        for per_player in (0.5, 1, 2, 4, 8):
+            budget = round(per_player * n_players)
+            cells = []
+            for contender in contenders:
+                found = [explain(contender, game, budget, seed) for seed, game in enumerate(games)]
+                scores = [
+                    taken_and_given(game, each[0].values)
+                    for game, each in zip(games, found, strict=True)
+                    if each is not None
+                ]
+                whole = np.mean(scores, axis=0) if len(scores) == N_CURVES else np.full(2, np.nan)
+                cells.append(whole / np.mean(best, axis=0))
+            for score, row in zip(("deletion", "insertion"), np.transpose(cells), strict=True):
+                shown = " | ".join("–" if np.isnan(cell) else f"{cell:.2f}" for cell in row)
+                print(f"| {task} | {n_players} | {budget} | {score} | {shown} |", flush=True)
+
+
+def main() -> None:
+    """Compare errors, or curves."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--curves", action="store_true")
+    compare_curves() if parser.parse_args().curves else compare_errors()
 
 
 if __name__ == "__main__":
