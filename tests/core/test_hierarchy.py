@@ -179,6 +179,16 @@ def test_intervals_of_refined_values_hold_the_exact_ones():
     assert 0.2 < np.sum(found_errors) / np.sum(stated_errors) < 0.9
 
 
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_games_without_differences(power):
+    """A constant, and one word alone: no variance has anything to grow with."""
+    _, found = refined(function=lambda coalitions: coalitions[:, :1] * power + 1.0)
+    np.testing.assert_allclose(found.values[0, 0], power, atol=0.05)
+    assert np.isfinite(found.standard_errors).all()
+    assert found.values.sum() == pytest.approx(power, abs=1e-12)
+    assert power or (found.standard_errors == 0).all()
+
+
 def test_results_depend_on_the_seed_alone():
     _, first = refined(n_rows=3)
     _, alone = refined(n_rows=1)

@@ -81,9 +81,8 @@ class ContextModel:
         weights = self.contexts.weights[splits.contexts]
         self.n_split = np.bincount(splits.unions, minlength=n_unions)
         totals = np.bincount(splits.unions, weights, minlength=n_unions)
-        self.split_weights = (weights * (self.n_split / np.maximum(totals, _TINY))[splits.unions])[
-            :, None
-        ]
+        means = (totals / np.maximum(self.n_split, 1))[splits.unions]
+        self.split_weights = (weights / means)[:, None]
         whole = self.steps[splits.contexts]
         squares = _sums(self.split_weights * whole**2, splits.unions, n_unions)
         counts = np.maximum(self.n_split, 1)[:, None]
@@ -215,8 +214,10 @@ class ContextModel:
         of_contexts = spread.at(self.steps**2, self.size_classes[contexts.union])
         of_open = _sums(weights * of_contexts, contexts.union, n_unions)
         n_open = _sums(weights, contexts.union, n_unions)[:, 0]
-        # Contexts that come from unions above have no values; they count as the mean square.
-        smallest = np.where(self.mean_squares > 0, self.mean_squares, np.inf).min(axis=0)
+        # Contexts that come from unions above have no values; they count as the mean square, and
+        # unions without any as the smallest.
+        positive = np.where(self.mean_squares > 0, self.mean_squares, np.inf).min(axis=0)
+        smallest = np.where(np.isinf(positive), 0.0, positive)
         squares = np.where(self.has_contexts[:, None], self.mean_squares, smallest)
         typical = spread.at(squares, self.size_classes)
         of_fit = self._fit_variances(np.clip(squares / self.roots**2, 1.0, _MOST_EXTRAPOLATED))
