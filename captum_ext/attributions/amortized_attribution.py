@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,13 +18,10 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
-    Presets,
-    Student,
+    TrainingArguments,
     check_amortized,
     check_refinement,
-    described,
     refinement,
-    with_preset,
 )
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
@@ -49,14 +45,11 @@ from .surrogate import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from shapley_adapters.amortized.amortized import AmortizedShapley
-    from shapley_adapters.amortized.training import Training
 
 
 @write_constructor
-class AmortizedAttribution(CoalitionAttribution):
+class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
     """Base of the attribution methods that train a network.
 
     Attributes
@@ -76,28 +69,6 @@ class AmortizedAttribution(CoalitionAttribution):
     _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
 
-    _choices: ClassVar[tuple[str, ...]] = ()
-    _presets: ClassVar[Presets] = {}
-
-    student: Student = "mlp"
-    student_options: Mapping[str, Any] | None = None
-    epochs: int = 100
-    rows_per_step: int = 64
-    learning_rate: float | None = None
-    learning_rate_schedule: str = "one_cycle"
-    validation_share: float = 0.1
-    patience: int | None = None
-    folder: str | Path | None = None
-    trainer_options: Mapping[str, Any] | None = None
-    preset: str | None = None
-    labels: str | None = None
-    evaluations: int | None = None
-    paired: bool = True
-    n_mixed_rows: int = 0
-    validation_evaluations: int | None = None
-    efficient: bool = True
-    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self._loadable = check_amortized(self, self._choices)
@@ -107,13 +78,6 @@ class AmortizedAttribution(CoalitionAttribution):
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
-
-    @classmethod
-    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        return with_preset(cls._presets, options)
-
-    def __repr__(self) -> str:
-        return described(self, self._presets)
 
     def fit(
         self,
@@ -269,13 +233,6 @@ class AmortizedAttribution(CoalitionAttribution):
         call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)
         game: Game = call.game if call.valued is None else call.valued
         return game, network_inputs(call.game.inputs, self.student)
-
-    def save_trained(self, path: str | Path) -> None:
-        """Write the trained network to a file, which `load_trained` reads.
-
-        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
-        """
-        self._fitted().save(path)
 
     def load_trained(
         self,
@@ -481,12 +438,6 @@ class AmortizedAttribution(CoalitionAttribution):
 
     attribute_future = future_method(attribute)
 
-    def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out examples and the loss over the course of training."""
-        from shapley_adapters.amortized.learning_curves import draw_history
-
-        return draw_history(self._fitted(), ax)
-
     def _fitted(self) -> AmortizedShapley:
         if self.trained is None:
             raise InvalidArgumentError(
@@ -500,11 +451,6 @@ class AmortizedAttribution(CoalitionAttribution):
                 "method with them that is not trained, or call fit after the change."
             )
         return self.trained
-
-    def _training(self) -> Training:
-        from shapley_adapters.amortized.training import Training
-
-        return Training.of_explainer(self)
 
 
 def _target_attributions(

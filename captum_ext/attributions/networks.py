@@ -75,6 +75,7 @@ def _documented(method: MethodT) -> MethodT:
 
 
 @_documented
+@write_constructor
 class SimShap(AmortizedAttribution):
     """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
@@ -102,6 +103,8 @@ class SimShap(AmortizedAttribution):
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
+
+    rows_per_step: int = 64
 
 
 @_documented

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,10 @@ from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
-    Presets,
-    Student,
+    TrainingArguments,
     check_amortized,
     check_refinement,
-    described,
     refinement,
-    with_preset,
 )
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -39,17 +36,14 @@ from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from shapley_adapters.amortized.amortized import AmortizedShapley
-    from shapley_adapters.amortized.training import Training
 
 _CHUNK = 2**14
 """Rows that `stream` holds at a time."""
 
 
 @write_constructor
-class AmortizedExplainer(CoalitionExplainer):
+class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
     """Base of the explainers that train a network.
 
     Attributes
@@ -66,27 +60,7 @@ class AmortizedExplainer(CoalitionExplainer):
     """
 
     _evaluates_coalitions = False
-    _choices: ClassVar[tuple[str, ...]] = ()
-    _presets: ClassVar[Presets] = {}
 
-    student: Student = "mlp"
-    student_options: Mapping[str, Any] | None = None
-    epochs: int = 100
-    rows_per_step: int = 64
-    learning_rate: float | None = None
-    learning_rate_schedule: str = "one_cycle"
-    validation_share: float = 0.1
-    patience: int | None = None
-    folder: str | Path | None = None
-    trainer_options: Mapping[str, Any] | None = None
-    preset: str | None = None
-    labels: str | None = None
-    evaluations: int | None = None
-    paired: bool = True
-    n_mixed_rows: int = 0
-    validation_evaluations: int | None = None
-    efficient: bool = True
-    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
     training_data: Any = None
     features: Callable[[Any], Any] | None = None
     trained: AmortizedShapley | str | Path | None = None
@@ -102,13 +76,6 @@ class AmortizedExplainer(CoalitionExplainer):
         self._training()  # refuses options that cannot be used
         if isinstance(self.trained, (str, Path)):
             self.trained = self._loaded(self.trained)
-
-    @classmethod
-    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        return with_preset(cls._presets, options)
-
-    def __repr__(self) -> str:
-        return described(self, self._presets)
 
     def fit(self, training_data: Table | None = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
@@ -214,13 +181,6 @@ class AmortizedExplainer(CoalitionExplainer):
             shifted = shifted_rows(np.asarray(data)[used], n_shifted, seed)
         return self._valued(self.explained_rows((shifted,))), self._inputs(shifted)
 
-    def save_trained(self, path: str | Path) -> None:
-        """Write the trained network to a file, which `trained=` reads.
-
-        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
-        """
-        self._fitted().save(path)
-
     def export(
         self,
         path: str | Path,
@@ -292,12 +252,6 @@ class AmortizedExplainer(CoalitionExplainer):
                 out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
                 bar.update(len(values))
         return out
-
-    def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out rows and the loss over the course of training."""
-        from shapley_adapters.amortized.learning_curves import draw_history
-
-        return draw_history(self._fitted(), ax)
 
     def __call__(
         self,
@@ -411,11 +365,6 @@ class AmortizedExplainer(CoalitionExplainer):
     def _keeps_rows(self, data: Table) -> bool:
         """Return whether the file stores the rows; for images the network's inputs suffice."""
         return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
-
-    def _training(self) -> Training:
-        from shapley_adapters.amortized.training import Training
-
-        return Training.of_explainer(self)
 
     def _loaded(self, path: str | Path) -> AmortizedShapley:
         """Read a trained network, and see that this model is the one it was trained on."""

@@ -73,6 +73,7 @@ def _with_training(explainer: type) -> type:
 
 
 @_with_training
+@write_constructor
 class SimShapExplainer(AmortizedExplainer):
     """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
@@ -100,6 +101,8 @@ class SimShapExplainer(AmortizedExplainer):
     name = "SimSHAP"
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
+
+    rows_per_step: int = 64
 
 
 @_with_training

@@ -1,4 +1,4 @@
-"""Options of networks that explain: checks, and presets, which are settings that papers print.
+"""Arguments of networks that explain, which both hosts share, and presets as papers print them.
 
 A preset holds values of arguments that the caller leaves out. An argument that the caller passes
 has priority, even if its value is the default.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..arguments import checked_choice, checked_count, checked_flag
+from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from torch import nn
 
+    from ..amortized.amortized import AmortizedShapley
     from ..amortized.regressors import ScikitRegressor
+    from ..amortized.training import Training
     from ..pipeline.settings import Settings
 
 
@@ -86,6 +91,60 @@ FASTSHAP_PRESETS: Presets = {
 
 _OF_STUDENTS = "student_options"
 """The argument whose values belong to the preset's student only."""
+
+
+@write_constructor
+class TrainingArguments:
+    """The arguments of a network's training, and what follows from them in both hosts."""
+
+    _choices: ClassVar[tuple[str, ...]] = ()
+    _presets: ClassVar[Presets] = {}
+
+    student: Student = "mlp"
+    student_options: Mapping[str, Any] | None = None
+    epochs: int = 100
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    trainer_options: Mapping[str, Any] | None = None
+    preset: str | None = None
+    labels: str | None = None
+    evaluations: int | None = None
+    paired: bool = True
+    n_mixed_rows: int = 0
+    validation_evaluations: int | None = None
+    efficient: bool = True
+    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
+
+    @classmethod
+    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return with_preset(cls._presets, options)
+
+    def __repr__(self) -> str:
+        return described(self, self._presets)
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `trained=` (shap) or `load_trained` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def plot_history(self, ax: Axes | None = None) -> Any:
+        """Draw the error on held-out rows and the loss over the course of training."""
+        from ..amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted(), ax)
+
+    def _fitted(self) -> AmortizedShapley:
+        raise NotImplementedError
+
+    def _training(self) -> Training:
+        from ..amortized.training import Training
+
+        return Training.of_explainer(self)
 
 
 def check_amortized(explainer: Any, targets: tuple[str, ...]) -> tuple[str, ...]:
