@@ -64,8 +64,9 @@ def test_all_coalitions_give_the_interactions_of_the_definition():
     of_row = as_numbers(found.triples_of(0, 0, [f"Feature {player}" for player in range(8)]))
     assert set(of_row) == set(exact)
     for triple, value in exact.items():
-        # A prior whose variance is fitted to 128 values shrinks a little, here by .001.
-        assert of_row[triple][0] == pytest.approx(value, rel=5e-3)
+        # The noise is at least a 128th of the energy of 128 values, so that the prior shrinks: the
+        # triple of 5 by .001, those of −2 by .007.
+        assert of_row[triple][0] == pytest.approx(value, rel=1e-2)
 
 
 def test_few_evaluations_find_the_triples_with_their_signs_and_errors():

@@ -61,7 +61,8 @@ class StrongTriples:
 
     def subset_rows(self, rows: IntArray | slice) -> StrongTriples:
         """Return those of some rows."""
-        return StrongTriples(*(array[rows] for array in self._arrays))
+        players, values, errors, are_searched = self._arrays
+        return StrongTriples(players[rows], values[rows], errors[rows], are_searched[rows])
 
     def set_rows(self, rows: IntArray | slice, triples: StrongTriples) -> None:
         """Store those of some rows."""
