@@ -7,8 +7,7 @@ triples to try. Both parts are differences and sums of the same values, with ind
 coefficients: the choice of candidates by pairs does not favour any error of the triples.
 
 The odd part is a regression on single players with equal variances, on noise, and on few triples
-with separate variances; see `variances_of_features`. A lasso over the same candidates finds as many
-of the strongest triples, takes fifty times as long, and gives no errors.
+with separate variances; see `variances_of_features`. Unlike a lasso, it gives errors.
 """
 
 from __future__ import annotations
