@@ -172,7 +172,7 @@ def _error(found: FloatArray, truth: FloatArray) -> float:
 
 def _by_peer(peer: Approximator, games: PairGames, worker: ShapiqWorker, budget: int) -> FloatArray:
     found = [
-        worker.explain(peer, values_of, games.n_players, budget, row, of_pairs=True)[0]
+        worker.explain(peer, values_of, games.n_players, budget, row, of_size=2)[0]
         for row, values_of in enumerate(games.values_of)
     ]
     return np.array(found)

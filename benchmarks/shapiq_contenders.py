@@ -166,14 +166,14 @@ class ShapiqWorker:
         n_players: int,
         budget: int,
         seed: int,
-        of_pairs: bool = False,
+        of_size: int = 1,
     ) -> tuple[FloatArray, int, float]:
         """Explain one row.
 
         Returns
         -------
-        array, (M,) or (P,)
-            The values, or the interactions of all pairs with `of_pairs`.
+        array, (M,), or (T,)
+            The values, or the interactions of all sets of `of_size` players.
         int
             Distinct coalitions that it asked for.
         float
@@ -190,7 +190,7 @@ class ShapiqWorker:
             "n_players": n_players,
             "budget": budget,
             "seed": seed,
-            "of_pairs": of_pairs,
+            "of_size": of_size,
         }
         self.to_worker.send_bytes(json.dumps(request).encode())
         n_bytes, n_asked = (n_players + 7) // 8, 0

@@ -56,16 +56,14 @@ class AskedGame:
 
 
 def approximated(request: dict[str, Any], game: AskedGame) -> npt.NDArray[np.float64]:
-    """Return the Shapley values, (M,), or the interactions of pairs, of an approximator."""
+    """Return the Shapley values, (M,), or interactions, of an approximator."""
     kind = getattr(shapiq.approximator, request["class"])
     n_players = request["n_players"]
     approximator = kind(n=n_players, random_state=request["seed"], **request["options"])
     found = approximator.approximate(budget=request["budget"], game=game)
-    if request.get("of_pairs"):
-        pairs = itertools.combinations(range(n_players), 2)
-        return np.array([found[pair] for pair in pairs], dtype=np.float64)
-    # What an interaction of one player is worth; those that are not told are 0.
-    return np.array([found[(player,)] for player in range(n_players)], dtype=np.float64)
+    # What an interaction is worth; those that are not told are 0.
+    sets = itertools.combinations(range(n_players), request["of_size"])
+    return np.array([found[players] for players in sets], dtype=np.float64)
 
 
 def main() -> None:

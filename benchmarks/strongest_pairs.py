@@ -1,12 +1,13 @@
-"""How many of the strongest pairs of many players few evaluations find, beside SPEX and ProxySPEX.
+"""How many strong pairs or triples of many players few evaluations find, beside SPEX, ProxySPEX.
 
     python benchmarks/strongest_pairs.py [--players 50 200] [--per-player 2 4 8] [--games 3]
-        [--shapiq-python NAME/bin/python]
+        [--size 3] [--shapiq-python NAME/bin/python]
 
 Games are sums of heavy-tailed effects of single players and of conjunctions of two to four players,
 half as many as players. The Shapley interaction of a pair is the sum of w / (|T| − 1) over the
-conjunctions T that hold it. Recall: how many of the ten strongest pairs are among the ten that are
-found. Held: how many of these ten, and of all pairs, are in their 95 % intervals. Seconds are of
+conjunctions T that hold it, that of a triple the sum of w / (|T| − 2). Recall: how many of the ten
+strongest pairs, or the five strongest triples, are among as many that are found. Held: how many of
+these, and of all pairs or all triples found, are in their 95 % intervals. Seconds are of
 the processor, shapiq's of the clock; the cells in which a peer finds more pairs come first. No data
 is needed.
 """
@@ -27,31 +28,35 @@ from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 
 import shapley_adapters as core
 
-OURS, _COUNTED = "oddgp", 10
+OURS, _COUNTED = "oddgp", {2: 10, 3: 5}
 
 
-def _options(**more: object) -> Callable[[int, int], dict[str, object]]:
-    return lambda n_players, budget: {"index": "SII", "max_order": 2, **more}
+def peers(size: int) -> tuple[Approximator, ...]:
+    """Return the peers for interactions of so many players."""
+
+    def options(**more: object) -> Callable[[int, int], dict[str, object]]:
+        return lambda n_players, budget: {"index": "SII", "max_order": size, **more}
+
+    return (
+        # Without the search of hyperparameters, which takes minutes.
+        Approximator("ProxySPEX", options(hpo=False, pairing_trick=True)),
+        Approximator("SPEX", options()),
+    )
 
 
-PEERS = (
-    # Without the search of hyperparameters, which takes minutes.
-    Approximator("ProxySPEX", _options(hpo=False, pairing_trick=True)),
-    Approximator("SPEX", _options()),
-)
-
-
-def conjunctions(n_players: int, seed: int) -> tuple[Callable[[BoolArray], FloatArray], FloatArray]:
-    """Return a game of coalitions, (C, M), and its interactions, (M (M − 1) / 2,)."""
+def conjunctions(
+    n_players: int, seed: int, size: int
+) -> tuple[Callable[[BoolArray], FloatArray], FloatArray]:
+    """Return a game of coalitions, (C, M), and its interactions of all sets of `size`, (T,)."""
     rng = np.random.default_rng(seed)
     effects = rng.standard_t(3, size=n_players)
     sizes = rng.choice([2, 2, 3, 4], size=n_players // 2)
     sets = [np.sort(rng.choice(n_players, size, replace=False)) for size in sizes]
     weights = 4 * rng.standard_t(3, size=len(sets))
-    exact = np.zeros((n_players, n_players))
+    exact = dict.fromkeys(combinations(range(n_players), size), 0.0)
     for members, weight in zip(sets, weights, strict=True):
-        for first, second in combinations(members, 2):
-            exact[first, second] += weight / (len(members) - 1)
+        for players in combinations(members.tolist(), size):
+            exact[players] += weight / (len(members) - size + 1)
 
     def values(coalitions: BoolArray) -> FloatArray:
         total = coalitions @ effects
@@ -59,48 +64,69 @@ def conjunctions(n_players: int, seed: int) -> tuple[Callable[[BoolArray], Float
             total += weight * coalitions[:, members].all(axis=1)
         return np.asarray(total)
 
-    return values, exact[np.triu_indices(n_players, 1)]
+    return values, np.array(list(exact.values()))
 
 
-def recall(found: FloatArray, exact: FloatArray) -> float:
-    """Return the share of the strongest pairs that are among the strongest of those found."""
-    top, ours = (set(np.argsort(-np.abs(pairs))[:_COUNTED]) for pairs in (exact, found))
-    return len(top & ours) / _COUNTED
+def recall(found: FloatArray, exact: FloatArray, n: int) -> float:
+    """Return the share of the n strongest sets that are among the n strongest of those found."""
+    top, ours = (
+        {index for index in np.argsort(-np.abs(sets))[:n] if sets[index]} for sets in (exact, found)
+    )
+    return len(top & ours) / n
 
 
-def held(found: FloatArray, errors: FloatArray, exact: FloatArray) -> dict[str, object]:
-    """Return how many of the strongest pairs found, and of all, are in their 95 % intervals."""
-    inside, top = np.abs(exact - found) < 1.96 * errors, np.argsort(-np.abs(found))[:_COUNTED]
-    return {"held of ten": float(inside[top].mean()), "held of all": float(inside.mean())}
+def held(found: FloatArray, errors: FloatArray, exact: FloatArray, n: int) -> dict[str, object]:
+    """Return how many of the n strongest sets found, and of all, are in their 95 % intervals."""
+    listed = np.argsort(-np.abs(found))
+    listed = listed[errors[listed] > 0]
+    inside = np.abs(exact - found)[listed] < 1.96 * errors[listed]
+    if not len(inside):
+        return {}
+    return {"held of strongest": float(inside[:n].mean()), "held of all": float(inside.mean())}
+
+
+def ours(estimate: core.Estimate, n_players: int, size: int) -> tuple[FloatArray, FloatArray]:
+    """Return the interactions of all sets of so many players and their errors, (T,)."""
+    assert estimate.interactions is not None
+    if size == 2:
+        return estimate.interactions.values[0, :, 0], estimate.interactions.standard_errors[0, :, 0]
+    sets = {players: index for index, players in enumerate(combinations(range(n_players), size))}
+    values, errors = np.zeros((2, len(sets)))
+    names = [str(player) for player in range(n_players)]
+    for triple in estimate.interactions.triples.triples_of(0, 0, names):
+        index = sets[tuple(sorted(map(int, triple.names)))]
+        values[index], errors[index] = triple.value, triple.standard_error
+    return values, errors
 
 
 def measured(
-    n_players: int, per_player: float, seed: int, worker: ShapiqWorker | None
+    n_players: int, per_player: float, seed: int, size: int, worker: ShapiqWorker | None
 ) -> list[dict[str, object]]:
     """Return recall and seconds of each method."""
-    values, exact = conjunctions(n_players, seed)
+    values, exact = conjunctions(n_players, seed, size)
     budget, found = int(per_player * n_players), {}
     started = time.process_time()
     game = CoreGame(lambda rows, coalitions: values(coalitions), n_players, 1)
     settings = core.Settings(seed=seed, budget=budget, interactions="shapley")
     estimate = core.estimate(game, core.OddGP(), settings)
-    assert estimate.interactions is not None
-    found[OURS] = estimate.interactions.values[0, :, 0], time.process_time() - started
-    errors = estimate.interactions.standard_errors[0, :, 0]
-    inside = held(found[OURS][0], errors, exact)
-    for peer in PEERS:
+    seconds = time.process_time() - started
+    of_ours, errors = ours(estimate, n_players, size)
+    found[OURS] = of_ours, seconds
+    inside = held(of_ours, errors, exact, _COUNTED[size])
+    for peer in peers(size):
         if worker is None:
             break
         try:
-            pairs, _, seconds = worker.explain(peer, values, n_players, budget, seed, of_pairs=True)
+            sets, _, seconds = worker.explain(peer, values, n_players, budget, seed, of_size=size)
         except UnusableBudgetError:
             continue
-        found[peer.kind] = pairs, seconds
+        found[peer.kind] = sets, seconds
     cell = {"players": n_players, "per player": per_player}
     return [
-        {**cell, "method": method, "recall": recall(pairs, exact), "seconds": seconds}
+        {**cell, "method": method, "recall": recall(sets, exact, _COUNTED[size])}
+        | {"seconds": seconds}
         | (inside if method == OURS else {})
-        for method, (pairs, seconds) in found.items()
+        for method, (sets, seconds) in found.items()
     ]
 
 
@@ -110,6 +136,7 @@ def main() -> None:
     parser.add_argument("--players", type=int, nargs="+", default=[50, 100, 200])
     parser.add_argument("--per-player", type=float, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--games", type=int, default=3)
+    parser.add_argument("--size", type=int, choices=sorted(_COUNTED), default=2)
     parser.add_argument("--shapiq-python", type=Path)
     options = parser.parse_args()
     worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
@@ -118,7 +145,7 @@ def main() -> None:
         for n_players in options.players
         for per_player in options.per_player
         for seed in range(options.games)
-        for row in measured(n_players, per_player, seed, worker)
+        for row in measured(n_players, per_player, seed, options.size, worker)
     ]
     cells = pd.DataFrame(rows).groupby(["players", "per player", "method"]).mean().unstack()
     lost = cells["recall"].drop(columns=OURS).max(axis=1) - cells["recall"][OURS]

@@ -125,7 +125,8 @@ def pairs_near_one(
         value_errors = value_errors.at_scale(scales.exponents)
     pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
-    return PairSolution(*map(scales.original, arrays))
+    triples = None if pairs.triples is None else pairs.triples.mapped(scales.original)
+    return PairSolution(*map(scales.original, arrays), triples)
 
 
 @dataclass(frozen=True)
