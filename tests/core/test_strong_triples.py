@@ -97,9 +97,9 @@ def test_any_scale_of_values_gives_the_same(scale):
         assert other.standard_error == pytest.approx(scale * one.standard_error, rel=1e-4)
 
 
-def test_players_without_influence_keep_the_numbers_of_the_others():
+def test_players_without_influence_keep_the_numbers_of_the_others(monkeypatch):
     game = ConjunctionGame(40)
-    game.active_players = lambda: (np.arange(40) != 9)[None]
+    monkeypatch.setattr(game, "active_players", lambda: (np.arange(40) != 9)[None])
     settings = core.Settings(seed=0, budget=400, interactions="shapley")
     found = as_numbers(core.estimate(game, core.OddGP(), settings).strongest_triples())
     assert next(iter(found)) == (0, 1, 2)
@@ -122,3 +122,16 @@ def test_an_additive_game_has_none():
 def test_where_triples_are_not_searched_for_the_message_says_where(options):
     with pytest.raises(InvalidArgumentError, match="six evaluations per player"):
         estimated(**options).strongest_triples()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"row": 1}, "row must be less than 1"),
+        ({"output": 1}, "output must be less than 1"),
+        ({"names": ["a"]}, "names has 1 names for 40 players"),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        estimated().strongest_triples(**options)

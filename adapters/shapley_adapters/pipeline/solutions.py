@@ -126,7 +126,8 @@ def pairs_near_one(
     pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
     triples = None if pairs.triples is None else pairs.triples.mapped(scales.original)
-    return PairSolution(*map(scales.original, arrays), triples)
+    values, errors, main_errors = map(scales.original, arrays)
+    return PairSolution(values, errors, main_errors, triples)
 
 
 @dataclass(frozen=True)

@@ -455,8 +455,8 @@ class OddGP(Estimator[OddDesign]):
         of_errors = np.zeros_like(errors) if is_taylor else errors
         solution = pair_solution(found, of_errors)
         if index == "shapley" and are_searched(n_players, len(members)):
-            signs, odd = _signs(_with_all(members)), (first - second) / 2
-            return replace(solution, triples=strong_triples(signs, odd, solution.values))
+            signs, of_odd = _signs(_with_all(members)), (first - second) / 2
+            return replace(solution, triples=strong_triples(signs, of_odd, solution.values))
         if not is_taylor:
             return solution
         odd = self._solved(
