@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
-from ...array_types import BoolArray, FloatArray, IntArray
+from ...array_types import FloatArray, IntArray
 from ..value_errors import SparseMatrix
 from .union_contexts import UnionContexts
 
@@ -69,7 +69,9 @@ class ContextModel:
         self.unions, self.sizes, self.n_games = unions, unions.sizes, values.shape[1]
         self.steps: FloatArray = values[contexts.after] - values[contexts.before]
         self.splits = Splits.of(contexts)
-        self.mean_squares = _means_of_unions(self.steps**2, contexts.union, len(self.sizes))
+        self.n_contexts = np.bincount(contexts.union, minlength=len(self.sizes))
+        squares = _sums(self.steps**2, contexts.union, len(self.sizes))
+        self.mean_squares = squares / np.maximum(self.n_contexts, 1)[:, None]
         self._set_sums()
         self.ridges = self._best_ridges()
         self.levels, self.slopes, self.residuals = self._fitted(*self.ridges)
@@ -218,7 +220,7 @@ class ContextModel:
         # unions without any as the smallest.
         positive = np.where(self.mean_squares > 0, self.mean_squares, np.inf).min(axis=0)
         smallest = np.where(np.isinf(positive), 0.0, positive)
-        squares = np.where(self.has_contexts[:, None], self.mean_squares, smallest)
+        squares = np.where(self.n_contexts[:, None] > 0, self.mean_squares, smallest)
         typical = spread.at(squares, self.size_classes)
         of_fit = self._fit_variances(np.clip(squares / self.roots**2, 1.0, _MOST_EXTRAPOLATED))
         variances = _sums(self._order_variances(), splits.parts, n_unions)
@@ -241,9 +243,7 @@ class ContextModel:
         # What comes from the fit is taken off.
         n_others = n_split[splits.unions[splits.split], None] - 1
         squares = self.residuals**2 / (1 + 1 / (n_others + self.ridges[1]))
-        spread = self._spread(squares, np.arange(len(splits.contexts)))
-        classes = self.size_classes[splits.unions]
-        expected = spread.at(self.steps[splits.contexts] ** 2, classes)[splits.split]
+        spread, expected = self._spread(squares, np.arange(len(splits.contexts)))
         sums = _sums(squares / np.maximum(expected, _TINY), splits.parts, len(self.sizes))
         draws = _PRIOR_DRAWS + n_split[self.unions.parents, None]
         return spread, (_PRIOR_DRAWS + sums) / draws
@@ -262,9 +262,7 @@ class ContextModel:
         n_orders = contexts.n_orders[splits.contexts]
         has_pair = n_orders > 1
         squares = (splits.half_differences @ self.steps) ** 2
-        spread = self._spread(squares, np.flatnonzero(has_pair))
-        classes = self.size_classes[splits.unions]
-        expected = spread.at(self.steps[splits.contexts] ** 2, classes)[splits.split]
+        _, expected = self._spread(squares, np.flatnonzero(has_pair))
         # An order and its reverse err at most as two independent orders.
         of_pair = (squares + _PRIOR_DRAWS * expected) / (1 + _PRIOR_DRAWS) / 2
         pairs, observation = splits.pair_means
@@ -280,26 +278,25 @@ class ContextModel:
         scaled: FloatArray = variances * contexts.weights[splits.contexts][splits.split, None] ** 2
         return scaled
 
-    def _spread(self, squares: FloatArray, use: IntArray) -> Spread:
-        """Return how squared errors, (N, G), grow with the union's value in some of the splits."""
+    def _spread(self, squares: FloatArray, use: IntArray) -> tuple[Spread, FloatArray]:
+        """Return how squared errors grow with the union's value in some of the splits.
+
+        `squares` has the errors of all observations, (N, G). Also returns what is expected of each.
+        """
         splits, n_splits = self.splits, len(self.splits.contexts)
         n_parts = self.unions.n_parts[splits.unions][:, None]
         means = _sums(squares, splits.split, n_splits) / n_parts
         values = self.steps[splits.contexts] ** 2
         classes = self.size_classes[splits.unions]
-        return Spread.fitted(means[use], values[use], classes[use], int(self.size_classes.max()))
+        largest = int(self.size_classes.max())
+        spread = Spread.fitted(means[use], values[use], classes[use], largest)
+        return spread, spread.at(values, classes)[splits.split]
 
     @cached_property
     def size_classes(self) -> IntArray:
         """The logarithm of the number of players of each union, in whole numbers."""
         classes: IntArray = np.log2(self.sizes).astype(np.intp)
         return classes
-
-    @cached_property
-    def has_contexts(self) -> BoolArray:
-        """Whether each union has a context."""
-        has: BoolArray = np.bincount(self.contexts.union, minlength=len(self.sizes)) > 0
-        return has
 
 
 @dataclass(frozen=True)
@@ -436,9 +433,3 @@ def _sums(numbers: FloatArray, places: IntArray, n_places: int) -> FloatArray:
     for game, of_game in enumerate(numbers.T):
         sums[:, game] = np.bincount(places, of_game, n_places)
     return sums
-
-
-def _means_of_unions(numbers: FloatArray, unions: IntArray, n_unions: int) -> FloatArray:
-    counts = np.maximum(np.bincount(unions, minlength=n_unions), 1)
-    means: FloatArray = _sums(numbers, unions, n_unions) / counts[:, None]
-    return means

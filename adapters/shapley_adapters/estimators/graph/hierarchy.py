@@ -117,16 +117,17 @@ def _solution(design: UnionContexts, values: ValueArray, added: FloatArray) -> S
         is_whole = model.n_split[parents] == 0
         shared[parts[is_whole]] = shared[parents[is_whole]]
 
-    values_of_unions = model.values.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
-    spread = model.variances().reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
-    errors = np.sqrt(spread + added)
+    def of_rows(of_games: FloatArray) -> FloatArray:
+        return of_games.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+
+    errors = np.sqrt(of_rows(model.variances()) + added)
     n_players = len(leaves)
     first_players = np.full(len(shared), n_players)
     np.minimum.at(first_players, shared[leaves], np.arange(n_players))
     nodes = np.full(design.view.graph.n_players, -1)
     nodes[design.view.players] = design.view.players[first_players[shared[leaves]]]
     return Solution(
-        design.of_all_players(values_of_unions[:, leaves]),
+        design.of_all_players(of_rows(model.values)[:, leaves]),
         design.of_all_players(errors[:, leaves]),
         model.freedom,
         unions=np.tile(nodes, (n_rows, 1)),
