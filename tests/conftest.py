@@ -45,12 +45,12 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(trylast=True)  # after the choice by markers
 def pytest_collection_modifyitems(config, items):
-    """Leave out further combinations of values, where this was asked for."""
-    if config.getoption("each_value_once"):
-        kept = each_value_once(items)
-        left = set(kept)
-        config.hook.pytest_deselected(items=[item for item in items if item not in left])
-        items[:] = kept
+    """Leave out further combinations of values, where the test or the command asks for that."""
+    of_all = config.getoption("each_value_once")
+    products = [i for i in items if of_all or i.get_closest_marker("each_value_once")]
+    left_out = set(products).difference(each_value_once(products))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish():

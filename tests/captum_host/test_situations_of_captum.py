@@ -23,7 +23,8 @@ from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.tolerances import Tolerances
 
-pytestmark = pytest.mark.filterwarnings("error")
+# What reads the arguments is one function of all classes.
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.each_value_once]
 
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [row.attribution for row in OF_CLASSES]

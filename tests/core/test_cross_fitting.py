@@ -184,12 +184,12 @@ def test_no_less_accurate_where_regressions_tell_little(name):
 @pytest.mark.parametrize("name", ["vote", "ReLU network", "parity of five"])
 @pytest.mark.slow
 def test_odd_gp_is_unbiased(name):
-    """Over 200 seeds, learned weights and all; |z| > 4.5 of 32 means is no chance."""
+    """Over 100 seeds, learned weights and all; |z| > 4.5 of 32 means is no chance."""
     table = tabulated(name, 8, 4)
     game = TableGame(table[:, :, None])
     found = [
         core.estimate(game, core.OddGP(unbiased=True), core.Settings(seed=seed, budget=64)).values
-        for seed in range(200)
+        for seed in range(100)
     ]
     off = np.mean(found, axis=0) - game_shapley_values(game)
     z = off / (np.std(found, axis=0, ddof=1) / np.sqrt(len(found)) + 1e-12)

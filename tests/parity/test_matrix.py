@@ -64,15 +64,9 @@ def test_all_coalitions_give_the_exact_values(row, kind):
     assert np.abs(exact).max() > 10 * kind.atol  # not nothing against nothing
 
 
-# Equal values make equal pictures: those of one estimator are fast, those of all are slow.
-DRAWN = [
-    row if row is TABLE[0] else pytest.param(row, marks=pytest.mark.slow, id=row.id)
-    for row in TABLE
-]
-
-
 @each_kind
-@pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.id)
+@over(TABLE)
+@pytest.mark.each_value_once  # equal values make equal pictures
 def test_the_plot_of_the_host_draws_the_result(row, kind):
     case, _ = built(kind)
     result, _ = case.run(row, 2**case.n_players, 0)
@@ -84,6 +78,7 @@ def test_the_plot_of_the_host_draws_the_result(row, kind):
 @each_kind
 @over([row for row in TABLE if not (row.is_exact or row.is_posterior)])
 @pytest.mark.slow
+@pytest.mark.each_value_once  # 40 calls for each combination
 def test_few_coalitions_are_right_on_average(row, kind):
     """Means over seeds, at R · M · K numbers: |z| > 5 happens once in 10^4 cells by chance.
 

@@ -136,7 +136,7 @@ def test_shift_and_scale_of_the_game(row):
         assert np.abs(lifted - values_of(row, game)).max() > 1e-3
 
 
-N_SEEDS = 300
+N_SEEDS = 150
 
 
 @over(RANDOM)
