@@ -100,6 +100,22 @@ def test_a_row_that_was_begun_has_the_estimate_of_a_trace():
     assert 0.5 * bounds.min() < errors < 2 * bounds.max()
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_rows_of_a_hierarchy_that_was_begun_have_an_estimate(share):
+    """Each of its rounds follows from the values of the one before."""
+    options = {"algorithm": "hierarchy", "seed": 0}
+    options["hierarchy"] = [[[0, 1, 2], [3, 4]], [[5, 6], [7, 8]]]
+    wanted = shap.Explainer(curved, ZEROS, **options)(ROWS, max_evals=40, error_bounds=True)
+    stops = shap.Explainer(Ends(8 * (5 + 35 * share)), ZEROS, **options)
+    partial = ended(stops, ROWS, max_evals=40, batch_size=8)
+    assert partial.rows.tolist() == list(range(8))
+    assert not partial.are_finished.any()
+    values, errors = partial.result.values, partial.result.error_std
+    np.testing.assert_allclose(values.sum(axis=1), wanted.values.sum(axis=1), atol=1e-10)
+    assert (errors**2).sum() > (wanted.error_std**2).sum()
+    assert 0.1 < ((values - wanted.values) ** 2).sum() / (errors**2).sum() < 4
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -173,8 +173,7 @@ def _record_begun(
     with_errors = replace(run.settings, with_errors=True)
     least = estimation_cost(pending.group.n_players, run.estimator, with_errors)
     fewest = max(least, design.fewest_coalitions)
-    is_indivisible = isinstance(design, FullDesign) or design.is_whole or design.n_before_choice
-    if is_indivisible or n_values < fewest:
+    if isinstance(design, FullDesign) or design.is_whole or n_values < fewest:
         return
     with_means = run._with_means(pending)
     smaller = design.within(n_values)
