@@ -503,6 +503,18 @@ def test_embeddings_need_the_feature_of_each_number_that_features_makes():
     assert made(X[:3], silent=True).shape == (3, 6)
 
 
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [({}, "embeddings"), ({"features": np.square}, "mlp"), ({"preset": "paper"}, "mlp")],
+    ids=["table", "features", "preset"],
+)
+def test_the_default_student_depends_on_the_inputs(options, wanted):
+    made = shap_ext.SimShapExplainer(
+        steps, REFERENCE, training_data=X[:40], epochs=1, seed=0, **options
+    ).fit(silent=True)
+    assert made.trained.saved.description.network == wanted
+
+
 def test_surrogates_are_not_made_of_embeddings():
     with pytest.raises(InvalidArgumentError, match=r"surrogate.*network='mlp'"):
         shap_ext.Surrogate(steps, network="embeddings", seed=0).fit(X)
