@@ -5,6 +5,10 @@ news articles (57 players) and on digits (49 squares of pixels). FastSHAP takes 
 and as its authors train it (`fastshap_recipe.py`). Evaluations of validation are counted.
 
     python benchmarks/amortized_accuracy.py [--model table] [--epochs 30] [--only WORD …]
+
+A minute suffices to compare the processor time of both FastSHAPs, with options of `--model adult-elu
+--rows 1000 --test-rows 4 --epochs 10 --seeds 0 1 2 --only FastSHAP --networks-only`: ours takes 2.1
+times as long, 13 ms for a step in place of 6, 2 of which evaluate the model.
 """
 
 from __future__ import annotations

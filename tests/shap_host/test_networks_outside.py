@@ -181,7 +181,7 @@ def test_options_of_numpy_are_saved(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"width": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
+    "options", [{"depth": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
 )
 def test_options_of_networks_that_cannot_be_used(options):
     with pytest.raises(InvalidArgumentError, match="student_options"):
