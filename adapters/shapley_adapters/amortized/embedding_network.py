@@ -65,13 +65,11 @@ class PiecewiseLinear(nn.Module):
         # Equal knots, of numbers that many rows share, are steps: their pieces are passed or not.
         lengths = (upper - lower).clamp(min=1e-30)
         ahead = ((upper - x.T[:, :, None]) / lengths).clamp(0, 1)  # (D, B, knots - 1)
-        last, increments = self._values_at_knots()[:, -1:], self.increments[:, 1:]
-        return torch.baddbmm(last, ahead, increments, alpha=-1).transpose(0, 1)
-
-    def _values_at_knots(self) -> Tensor:
-        """Return the functions at the knots, (D, knots, F); the first increment is the mean."""
-        sums = self.increments.cumsum(dim=1)
-        return sums - sums.mean(dim=1, keepdim=True) + self.increments[:, :1]
+        # The first increment is the mean over knots, of which k in n lie below the k-th piece.
+        n_knots = self.knots.shape[1]
+        weights = torch.arange(1, n_knots).to(ahead) / n_knots - ahead
+        mean, increments = self.increments[:, :1], self.increments[:, 1:]
+        return torch.baddbmm(mean, weights, increments).transpose(0, 1)
 
     def place_knots(self, rows: Tensor) -> None:
         """Place the knots at quantiles of the numbers of rows, (R, D)."""

@@ -269,7 +269,7 @@ class FittedModule(pl.LightningModule):
 
 def _batches(rows: IntArray, size: int) -> DataLoader[Any]:
     """Return row indices in parts of a size."""
-    parts: Any = torch.as_tensor(rows).split(size)
+    parts: Any = torch.split(torch.as_tensor(rows), size)
     return DataLoader(parts, batch_size=None)
 
 
