@@ -398,7 +398,7 @@ def test_mixed_rows_lower_the_error():
     errors, spent = [], []
     for n_mixed in (0, 1200):
         made = shap_ext.SimShapExplainer(
-            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, **FEW
+            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, student="mlp", **FEW
         )
         errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
         spent.append(made.trained.trained.evaluations)
