@@ -108,7 +108,7 @@ def of_captum(net: Any, training: Any, is_efficient: bool, chunk_size: int) -> A
 
     import captum_ext
 
-    method = captum_ext.SimShap(net, epochs=5, seed=0, efficient=is_efficient)
+    method = captum_ext.SimShap(net, student="mlp", epochs=5, seed=0, efficient=is_efficient)
     method.fit(torch.as_tensor(training))
     return lambda rows, out: method.attribute_stream(rows, out, chunk_size=chunk_size)
 
@@ -121,7 +121,8 @@ def of_shap(net: Any, training: Any, is_efficient: bool, chunk_size: int, how: s
 
     background = np.zeros((1, N_FEATURES), dtype=np.float32)
     options: dict[str, Any] = {"training_data": training, "epochs": 5, "efficient": is_efficient}
-    explainer = shap.Explainer(net, background, algorithm="simshap", seed=0, **options).fit()
+    options |= {"algorithm": "simshap", "student": "mlp", "seed": 0}
+    explainer = shap.Explainer(net, background, **options).fit()
     if how == "shap":
         return lambda rows, out: explainer.explain_stream(
             rows, out, chunk_size=chunk_size, silent=True

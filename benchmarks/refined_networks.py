@@ -96,7 +96,12 @@ def fitted_task(name: str, estimator: object, x: FloatArray, y: FloatArray) -> T
 def _report(task: Task, n_rows: int) -> None:
     reference = task.training.mean(axis=0, keepdims=True)
     network = shap_ext.SimShapExplainer(
-        task.model, reference, training_data=task.training, epochs=30, seed=0
+        task.model,
+        reference,
+        training_data=task.training,
+        student="mlp",
+        epochs=30,
+        seed=0,
     ).fit(silent=True)
     n_players = reference.shape[1]
     trained = network.trained

@@ -67,7 +67,10 @@ Trainer = Callable[[AmortizedCase, int], Explainer]
 
 
 def contenders(amortized: AmortizedCase, epochs: int) -> dict[str, Trainer]:
-    """Return the contenders by their names; those without a share spend the same."""
+    """Return the contenders by their names; those without a share spend the same.
+
+    On tables, all are dense layers.
+    """
     sim, fast = shap_ext.SimShapExplainer, shap_ext.FastShapExplainer
     per_epoch = _evaluations_per_epoch(amortized, epochs)
     in_all = per_epoch * epochs
@@ -97,8 +100,9 @@ def contenders(amortized: AmortizedCase, epochs: int) -> dict[str, Trainer]:
         f"{RECIPE}, {rate:g}": partial(_recipe, learning_rate=rate, n_evaluations=n_evaluations)
         for rate in LEARNING_RATES
     }
+    shared = {"epochs": epochs, "student": "mlp"} | amortized.options
     made = {
-        name: partial(_trained, kind=kind, options={"epochs": epochs} | options)
+        name: partial(_trained, kind=kind, options=shared | options)
         for name, (kind, options) in ours.items()
     }
     return theirs | made
@@ -129,7 +133,6 @@ def _trained(
             training_data=amortized.rows,
             seed=seed,
             trainer_options={"callbacks": [_OfEpochs(clock)]},
-            **amortized.options,
             **options,
         ).fit(silent=True)
     seconds = time.process_time() - started

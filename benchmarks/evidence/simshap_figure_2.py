@@ -84,7 +84,7 @@ def _run(name: str, setting: Setting) -> _Run:
         explainer = kind(
             of_table.surrogate, of_table.surrogate.reference, training_data=of_table.training,
             evaluations=n_samples, epochs=epochs, learning_rate=3e-3,
-            student_options={"widths": (128,) * 3}, seed=setting.seed, **options,
+            student="mlp", student_options={"widths": (128,) * 3}, seed=setting.seed, **options,
         ).fit(silent=True)  # fmt: skip
         training[network] = time.process_time() - started
         errors[network, 0] = of_table.l1(explainer(of_table.rows, silent=True).values)

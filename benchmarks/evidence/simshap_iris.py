@@ -100,6 +100,7 @@ def _by_network(
         model.predict_proba,
         np.zeros((1, 4)),
         training_data=training,
+        student="mlp",
         labels="simsemivalue",
         evaluations=16,
         epochs=_epochs(setting),

@@ -24,7 +24,7 @@ _OURS_OF_EPOCHS = {100: 2, 500: 10}
 _WIDTH = 256
 _DEFAULT: dict[str, Any] = {
     "learning_rate": 7e-4, "epochs": 20, "rows_per_step": 32, "evaluations": 32,
-    "student_options": {"widths": (_WIDTH,) * 3},
+    "student": "mlp", "student_options": {"widths": (_WIDTH,) * 3},
 }  # fmt: skip
 _PUBLISHED_DEFAULT = 0.886
 

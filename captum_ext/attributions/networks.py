@@ -17,12 +17,13 @@ _MODEL = """forward_func : callable
     n_jobs : int, optional
         The number of workers that evaluate the labels of the training, as in the other methods."""
 
-_TRAINING = """student : {"mlp", "embeddings", "unet", "tokens", "trees"}, Module, or regressor
-        What learns to predict attributions. Networks: dense layers for tables; piecewise-linear
-        functions of each number and dense layers for all; a U-Net for images; convolutions for
-        sequences; or a module from inputs to attributions, (examples, features, outputs).
-        `"trees"`: boosted trees, for tables, by LightGBM where it is installed, otherwise by
-        scikit-learn. Or a regressor of scikit-learn, of several outputs, which cannot be saved by
+_TRAINING = """student : {"embeddings", "mlp", "unet", "tokens", "trees"}, Module, or regressor
+        What learns to predict attributions; by default `"embeddings"` for inputs (B, D), and
+        `"mlp"` for others. Networks: piecewise-linear functions of each number and dense layers
+        for all; dense layers for any input; a U-Net for images; convolutions for sequences; or a
+        module from inputs to attributions, (examples, features, outputs). `"trees"`: boosted trees,
+        for tables, by LightGBM where it is installed, otherwise by scikit-learn; best for models
+        of trees. Or a regressor of scikit-learn, of several outputs, which cannot be saved by
         `save_trained`. Copies of modules and regressors are trained. Trees and regressors need
         labels `"oddgp"` or `"leastsquares"`, and ignore the options of epochs, steps and rates.
     student_options : mapping, optional

@@ -122,7 +122,7 @@ class Surrogate(SurrogateModel):
         if game.groups.differ_by_example:
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
-        values = network_inputs(game.inputs)
+        values = readable(game.inputs[0])
         if not values.is_floating_point() and self.network != "tokens":
             raise InvalidArgumentTypeError(
                 f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
@@ -222,7 +222,7 @@ class _Spool:
         return content.view(first.dtype).reshape(-1, *first.shape[1:]).to(first.device)
 
 
-def network_inputs(tensors: tuple[Tensor, ...], network: object = None) -> Tensor:
+def network_inputs(tensors: tuple[Tensor, ...], network: object) -> Tensor:
     """Return the inputs of the network: all input tensors, side by side.
 
     Whole numbers are tokens, or have the meaning that a user's module gives them. For the other
@@ -231,7 +231,7 @@ def network_inputs(tensors: tuple[Tensor, ...], network: object = None) -> Tenso
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
     values = readable(tensors[0])
-    are_measures = isinstance(network, str) and network in ("mlp", "unet", "embeddings", "trees")
+    are_measures = network in (None, "mlp", "unet", "embeddings", "trees")
     return values.float() if are_measures and not values.is_floating_point() else values
 
 

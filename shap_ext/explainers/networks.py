@@ -10,12 +10,13 @@ from .shared_parameters import documented
 
 _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
-    student : {"mlp", "embeddings", "unet", "tokens", "trees"}, torch module, or regressor
-        What learns to predict attributions. Networks: dense layers for tables; piecewise-linear
-        functions of each number and dense layers for all; a U-Net for images; convolutions for
-        sequences; or a module from rows to attributions, (rows, players, outputs). `"trees"`:
-        boosted trees, for tables, by LightGBM where it is installed, otherwise by scikit-learn.
-        Or a regressor of scikit-learn, of several outputs, which cannot be saved by
+    student : {"embeddings", "mlp", "unet", "tokens", "trees"}, torch module, or regressor
+        What learns to predict attributions; by default `"embeddings"` for tables, and `"mlp"` for
+        images and with `features`. Networks: piecewise-linear functions of each number and dense
+        layers for all; dense layers for any input; a U-Net for images; convolutions for sequences;
+        or a module from rows to attributions, (rows, players, outputs). `"trees"`: boosted trees,
+        for tables, by LightGBM where it is installed, otherwise by scikit-learn; best for models
+        of trees. Or a regressor of scikit-learn, of several outputs, which cannot be saved by
         `save_trained`. Copies of modules and regressors are trained. Trees and regressors need
         labels `"oddgp"` or `"leastsquares"`, and ignore the options of epochs, steps and rates.
     student_options : mapping, optional

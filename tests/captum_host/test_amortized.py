@@ -276,7 +276,7 @@ def test_embeddings_know_the_features_of_a_mask(tmp_path):
         return net(numbers.float())
 
     mask = torch.tensor([[7, 2, 7, 5]])
-    sim = SimShap(forward, student="embeddings", **FEW).fit(x, feature_mask=mask)
+    sim = SimShap(forward, **FEW).fit(x, feature_mask=mask)
     assert sim.trained.saved.description.options["players"] == [2, 0, 2, 1]
     found = sim.attribute(x[:9], target=1, feature_mask=mask)
     exact = Exact(forward).attribute(x[:9], target=1, feature_mask=mask)
@@ -291,7 +291,9 @@ def test_embeddings_of_several_inputs():
         return (first.sum(dim=1) > 0) * second[:, 0]
 
     inputs = examples(100, 2), examples(100, 3, seed=2)
-    found = SimShap(forward, student="embeddings", **FEW).fit(inputs).attribute(inputs)
+    sim = SimShap(forward, **FEW).fit(inputs)
+    assert sim.trained.saved.description.network == "embeddings"
+    found = sim.attribute(inputs)
     assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
 
 

@@ -398,7 +398,7 @@ def test_mixed_rows_lower_the_error():
     errors, spent = [], []
     for n_mixed in (0, 1200):
         made = shap_ext.SimShapExplainer(
-            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, **FEW
+            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, student="mlp", **FEW
         )
         errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
         spent.append(made.trained.trained.evaluations)
@@ -501,6 +501,18 @@ def test_embeddings_need_the_feature_of_each_number_that_features_makes():
     options = {"players": [0, 1, 2, 3, 4, 5] * 2}
     made = embeddings(steps, X, features=twice, student_options=options).fit(silent=True)
     assert made(X[:3], silent=True).shape == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [({}, "embeddings"), ({"features": np.square}, "mlp"), ({"preset": "paper"}, "mlp")],
+    ids=["table", "features", "preset"],
+)
+def test_the_default_student_depends_on_the_inputs(options, wanted):
+    made = shap_ext.SimShapExplainer(
+        steps, REFERENCE, training_data=X[:40], epochs=1, seed=0, **options
+    ).fit(silent=True)
+    assert made.trained.saved.description.network == wanted
 
 
 def test_surrogates_are_not_made_of_embeddings():

@@ -69,7 +69,7 @@ def test_files_of_surrogates_and_networks_are_told_apart(path, tmp_path):
         shap_ext.Surrogate.load(path)
 
 
-@pytest.mark.parametrize("number", [4, 6])
+@pytest.mark.parametrize("number", [5, 7])
 def test_files_of_other_versions_are_refused(number, path, tmp_path):
     header, about, tensors = parts_of(path.read_bytes())
     (tmp_path / "a").write_bytes(signed(header, {**about, "format": number}, tensors))
@@ -181,7 +181,7 @@ def test_options_of_numpy_are_saved(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"width": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
+    "options", [{"depth": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
 )
 def test_options_of_networks_that_cannot_be_used(options):
     with pytest.raises(InvalidArgumentError, match="student_options"):

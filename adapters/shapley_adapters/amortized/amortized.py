@@ -23,7 +23,7 @@ from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
 from .ledger import Ledger, SomeRows
-from .networks import build, with_players
+from .networks import build, default_student, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
@@ -99,7 +99,7 @@ class AmortizedShapley:
         game: Game,
         inputs: Any,
         training: Training,
-        student: str | nn.Module | ScikitRegressor = "mlp",
+        student: str | nn.Module | ScikitRegressor | None = None,
         options: Mapping[str, Any] | None = None,
         n_real: int | None = None,
         progress: Progress | None = None,
@@ -117,9 +117,10 @@ class AmortizedShapley:
             The network's inputs.
         training : Training
             Options of the training.
-        student : str, Module or regressor
+        student : str, Module or regressor, optional
             A name of `NETWORKS`; a module that maps inputs to (rows, players, outputs); or a
-            regressor of scikit-learn, of several outputs. A copy of these is trained.
+            regressor of scikit-learn, of several outputs. A copy of these is trained. By default
+            that of `default_student`.
         options : mapping, optional
             Options of a student given by its name.
         n_real : int, optional
@@ -147,6 +148,7 @@ class AmortizedShapley:
             checkpoints of another training.
         """
         check_finite(inputs)
+        student = default_student(inputs, players) if student is None else student
         check_target(student, training.target)
         with outside_inference_mode():
             ledger = Ledger(None if training.folder is None else Path(training.folder))

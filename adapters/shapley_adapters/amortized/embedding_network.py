@@ -35,6 +35,9 @@ def dense_layers(sizes: Sequence[int], n_outputs: int, activation: str = "elu") 
 _MOST_ROWS = 2**14
 """Rows from which the knots are computed."""
 
+_MOST_NUMBERS = 2**21
+"""Numbers that a pass computes at once, which bounds the memory; more at once are slower."""
+
 
 class PiecewiseLinear(nn.Module):
     """Functions of single numbers, linear between knots and constant outside them.
@@ -58,27 +61,15 @@ class PiecewiseLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the functions, (B, D, F), of numbers, (B, D)."""
-        n_inputs, n_knots, n_functions = self.increments.shape
-        knots = self.knots.T.contiguous()
-        below = torch.searchsorted(self.knots, x.T.contiguous(), right=True).T - 1
-        below = below.clamp(0, n_knots - 2)
-        first, second = knots.gather(0, below), knots.gather(0, below + 1)
-        length = second - first
-        # Equal knots, of numbers that many rows share, have no line between them.
-        share = torch.where(length > 0, (x - first) / length.clamp(min=1e-30), 0.0).clamp(0, 1)
-        indices = below + n_knots * torch.arange(n_inputs, device=x.device)
-        values = nn.functional.embedding_bag(
-            torch.stack([indices, indices + 1], dim=2).view(-1, 2),
-            self._values_at_knots().view(-1, n_functions),
-            per_sample_weights=torch.stack([1 - share, share], dim=2).view(-1, 2),
-            mode="sum",
-        )
-        return values.view(-1, n_inputs, n_functions)
-
-    def _values_at_knots(self) -> Tensor:
-        """Return the functions at the knots, (D, knots, F); the first increment is the mean."""
-        sums = self.increments.cumsum(dim=1)
-        return sums - sums.mean(dim=1, keepdim=True) + self.increments[:, :1]
+        lower, upper = self.knots[:, None, :-1], self.knots[:, None, 1:]
+        # Equal knots, of numbers that many rows share, are steps: their pieces are passed or not.
+        lengths = (upper - lower).clamp(min=1e-30)
+        ahead = ((upper - x.T[:, :, None]) / lengths).clamp(0, 1)  # (D, B, knots - 1)
+        # The first increment is the mean over knots, of which k in n lie below the k-th piece.
+        n_knots = self.knots.shape[1]
+        weights = torch.arange(1, n_knots).to(ahead) / n_knots - ahead
+        mean, increments = self.increments[:, :1], self.increments[:, 1:]
+        return torch.baddbmm(mean, weights, increments).transpose(0, 1)
 
     def place_knots(self, rows: Tensor) -> None:
         """Place the knots at quantiles of the numbers of rows, (R, D)."""
@@ -136,6 +127,7 @@ class EmbeddingNetwork(nn.Module):
         with torch.no_grad():
             self.functions.increments[:, :, width : width + rank] /= rank**0.5
             self.functions.increments[:, :, width + rank :] = 0.0
+        self.rows_at_once = max(1, _MOST_NUMBERS // self.functions.increments[:, :, 0].numel())
         sizes = [n_inputs * (width + 1), *widths]
         self.layers = nn.Sequential(*dense_layers(sizes, rank * n_outputs))
 

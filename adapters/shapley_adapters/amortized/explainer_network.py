@@ -88,7 +88,7 @@ class ExplainerNetwork(nn.Module):
         with NaN or infinite numbers are refused.
         """
         size = batch_size or (_ROWS_AT_ONCE if len(inputs.shape) == 2 else _IMAGES_AT_ONCE)
-        if isinstance(self.network, LabelRegressor):
+        if isinstance(self.network, (EmbeddingNetwork, LabelRegressor)):
             size = min(size, self.network.rows_at_once)
         self.eval()
         for start in range(0, len(inputs), size):

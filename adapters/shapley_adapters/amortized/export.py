@@ -21,7 +21,6 @@ from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, required_packages
 from ..reports.call_record import used_versions
 from .amortized import AmortizedShapley
-from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork, tensor_of
 from .objectives import method_of
 from .regressors import refuse_to_write
@@ -294,17 +293,12 @@ def export(
     Raises
     ------
     InvalidArgumentError
-        If the format is unknown, or the network cannot be exported in it: embeddings in ONNX.
+        If the format is unknown, or the network cannot be exported in it.
     MissingPackageError
         If the format needs a package that is not installed.
     """
     file_format = format_of(path, file_format)
     refuse_to_write(explainer.trained.network.network)
-    if file_format == "onnx" and isinstance(explainer.trained.network.network, EmbeddingNetwork):
-        raise InvalidArgumentError(
-            "A student='embeddings' cannot be exported to ONNX, which has no search in sorted "
-            "numbers. Pass format='pt2' or 'torchscript', or train with student='mlp'."
-        )
     graph = ExportedGraph(explainer.trained.network, context.reference).eval()
     metadata = json.dumps(_metadata(explainer, file_format, context), allow_nan=False)
     with replaced(path) as part:

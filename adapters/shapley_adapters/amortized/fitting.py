@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from lightning.pytorch.plugins import CheckpointIO
+from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -269,9 +269,7 @@ class FittedModule(pl.LightningModule):
 
 def _batches(rows: IntArray, size: int) -> DataLoader[Any]:
     """Return row indices in parts of a size."""
-    parts: Any = [
-        torch.as_tensor(rows[start : start + size]) for start in range(0, len(rows), size)
-    ]
+    parts: Any = torch.split(torch.as_tensor(rows), size)
     return DataLoader(parts, batch_size=None)
 
 
@@ -309,15 +307,11 @@ def fit(module: FittedModule) -> None:
     module.network.cpu().eval()
 
 
-@dataclass(frozen=True)
-class _Pickle:
-    """Bytes that torch wrote, which it reads without running code."""
+class _Files(TorchCheckpointIO):
+    """Checkpoints of Lightning as files of ours, with a checksum, replaced in one step.
 
-    content: Tensor
-
-
-class _Files(CheckpointIO):
-    """Checkpoints of Lightning as files of ours, with a checksum, replaced in one step."""
+    They hold the bytes that torch writes, which it reads without running code.
+    """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
@@ -326,16 +320,14 @@ class _Files(CheckpointIO):
         torch.save(checkpoint, buffer)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         content = torch.frombuffer(buffer.getbuffer(), dtype=torch.uint8)
-        write_file(path, "training", _Pickle(content))
+        write_file(path, "training", {"content": content})
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
-        content = read_file(path, "training", _Pickle, REMEDY).content.numpy().tobytes()
+        saved = read_file(path, "training", dict[str, Tensor], REMEDY)
         with refusing(path, "training", REMEDY):
-            checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), "cpu", weights_only=True)
+            file = io.BytesIO(saved["content"].numpy().tobytes())
+            checkpoint: dict[str, Any] = torch.load(file, "cpu", weights_only=True)
         return checkpoint
-
-    def remove_checkpoint(self, path: Any) -> None:
-        Path(path).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +99,11 @@ class Ledger:
     @property
     def lost(self) -> int:
         """Evaluations beside those of one training without a stop, of all in this folder."""
-        path = self._begun()
-        return sum(map(int, path.read_text().split())) if path and path.is_file() else 0
+        return sum(map(int, self._notes().split()))
 
     def begin(self, n_evaluations: int) -> None:
         """Note that a training begins; all but the first pay `n_evaluations` once more."""
-        path = self._begun()
-        self._note(n_evaluations if path and path.is_file() else 0)
+        self._note(n_evaluations if self._notes() else 0)
 
     @contextmanager
     def begun(self, n_evaluations: int) -> Iterator[None]:
@@ -114,13 +112,14 @@ class Ledger:
         yield
         self._note(-n_evaluations)
 
-    def _begun(self) -> Path | None:
-        return self.folder and self.folder / "begun"
+    def _notes(self) -> str:
+        path = self.folder and self.folder / "begun"
+        return path.read_text() if path and path.is_file() else ""
 
     def _note(self, n_evaluations: int) -> None:
-        if path := self._begun():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "a", encoding="ascii") as file:
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with open(self.folder / "begun", "a", encoding="ascii") as file:
                 file.write(f"{n_evaluations}\n")
 
     def estimated(
@@ -162,5 +161,5 @@ class Ledger:
             first += len(parts[-1].values)
             if time.monotonic() - started < _SECONDS:
                 size = min(_MOST_ROWS, 2 * size)
-        names = [field.name for field in fields(PaidEstimates)]
-        return PaidEstimates(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+        arrays = zip(*(vars(part).values() for part in parts), strict=True)
+        return PaidEstimates(*map(np.concatenate, arrays))

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
-FORMAT = 5
+FORMAT = 6
 
 _MOST_LETTERS, _MOST_VALUES = 2**23, 500_000
 """Bounds of the header, so that no file can use much memory."""
@@ -34,11 +34,6 @@ _KEY, _FIELD, _NO_CHECKSUM = "shapley_ext", b'"sha256":"', b"0" * 64
 
 _MAY_BE_NAN = ("empty", "standard_errors")
 """Ends of the names of tensors that may hold NaN."""
-
-_LOADERS = {
-    "explainer": " Load it by trained= (shap) or load_trained (captum).",
-    "surrogate": " Load it by Surrogate.load.",
-}
 
 _REMEDY = "Copy the original file again, or train and save again."
 
@@ -104,19 +99,16 @@ def read_file(path: Path | str, kind: str, content: type[T], remedy: str = _REME
         with safetensors.safe_open(path, "pt") as file:
             about = json.loads(_bounded(file.metadata()[_KEY]))
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        found = about.pop("kind"), about.pop("format")
+        if found != (kind, FORMAT):
+            raise ValueError(
+                f"it is of kind {found[0]!r:.20} and format {found[1]!r:.20}; this version reads "
+                f"format {FORMAT}. Explainers are loaded by trained= (shap) or load_trained "
+                "(captum), surrogates by Surrogate.load"
+            )
         for name, tensor in tensors.items():
             if not name.endswith(_MAY_BE_NAN) and not torch.isfinite(tensor).all():
                 raise ValueError(f"its tensor {name} holds NaN or infinite numbers")
-        version, found = about.pop("format"), about.pop("kind")
-    if version != FORMAT:
-        raise InvalidArgumentError(
-            f"{path} was written by another version (format {version!r:.20}; this one reads format "
-            f"{FORMAT}). Train and save again, or load it by that version."
-        )
-    if found != kind:
-        loader = _LOADERS.get(str(found), "")
-        raise InvalidArgumentError(f"{path} is of kind {found!r:.20}, not {kind!r}.{loader}")
-    with refusing(path, kind, remedy):
         read: T = typed(content, about, "", tensors)
         if tensors:
             raise ValueError(f"it has an unknown tensor, {min(tensors):.100}")

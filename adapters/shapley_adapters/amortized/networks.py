@@ -211,6 +211,11 @@ def build(
     return NETWORKS[name](list(input_shape), n_players, n_outputs, **checked)
 
 
+def default_student(inputs: Any, players: IntArray | None) -> str:
+    """Return the student of least error for tables, if the player of each number is known."""
+    return "embeddings" if players is not None and len(inputs.shape) == 2 else "mlp"
+
+
 def with_players(
     network: object, options: Mapping[str, Any], players: IntArray | None
 ) -> dict[str, Any]:

@@ -32,9 +32,6 @@ from .unlike_rows import MOST_ROWS
 PROBES = 8
 """Number of stored rows."""
 
-_METHODS = {"simshap": "SimShap", "fastshap": "FastShap"}
-"""captum's names of the methods, by shap's."""
-
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -188,13 +185,11 @@ def load(
     saved = read_file(path, "explainer", SavedExplainer)
     about, weights = saved.description, cast(dict[str, Tensor], saved.trained.network)
     if about.target not in targets:
-        method = method_of(about.target)
-        remedy = f"Load it by algorithm={method!r} (shap) or {_METHODS[method]} (captum)."
-        if method == method_of(targets[0]):
-            remedy = f"Pass labels={about.target!r}, or leave out preset=."
+        method, wanted = method_of(about.target), method_of(targets[0])
         raise InvalidArgumentError(
-            f"{path} holds a network trained by {method} with labels={about.target!r}, not "
-            f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. {remedy}"
+            f"{path} holds a network trained by {method} with labels={about.target!r}, not by "
+            f"{wanted} with {' or '.join(map(repr, targets))}. Load it by algorithm={method!r} "
+            "(captum: the class of this name), without labels= and preset=."
         )
     bare = about.skeleton(path, "explainer", network)
     with refusing(path, "explainer"):
@@ -203,37 +198,30 @@ def load(
         saved.trained.gaps.check(about.n_outputs)
         n_rows, size = saved.trained.reference.rows.shape
         is_complete = set(about.settings) == set(Training().settings()) and saved.trained.history
-        if (
-            n_rows not in range(1, MOST_ROWS + 1)
-            or size != np.prod(about.input_shape)
-            or not is_complete
-        ):
+        if not 1 <= n_rows <= MOST_ROWS or size != np.prod(about.input_shape) or not is_complete:
             raise ValueError("its reference, settings or history do not fit its header")
         row = about.input_shape if weights["centre"].numel() else [0]
         shapes = row, row, [about.n_outputs], [about.n_outputs]
         explainer = ExplainerNetwork(bare, *(torch.zeros(s, device="meta") for s in shapes))
-    with_weights(path, "explainer", explainer, weights, network is not None)
+    with_weights(path, "explainer", explainer, weights)
     return replace(saved, trained=replace(saved.trained, network=explainer))
 
 
 def with_weights(
-    path: Path | str, kind: str, owner: nn.Module, weights: Mapping[str, Tensor], is_users: bool
+    path: Path | str, kind: str, owner: nn.Module, weights: Mapping[str, Tensor]
 ) -> None:
     """Give a network and its scales the weights of a file; refuse those that do not fit it."""
     needed, found = (
         {name: f"{tuple(tensor.shape)} of {tensor.dtype}" for name, tensor in tensors.items()}
         for tensors in (owner.state_dict(), weights)
     )
-    for name in sorted({*needed, *found}):
-        if needed.get(name) != found.get(name):
-            described = (
-                "module that was passed" if is_users else "network that its header describes"
-            )
-            raise InvalidArgumentError(
-                f"The weights in {path} do not fit the {described}: {name} is "
-                f"{found.get(name, 'missing')} in the file and {needed.get(name, 'missing')} in "
-                "the network. Train and save again."
-            )
+    if unfit := needed.items() ^ found.items():
+        name, _ = min(unfit)
+        raise InvalidArgumentError(
+            f"The weights in {path} do not fit the module that was passed, or the network of its "
+            f"header: {name} is {found.get(name, 'missing')} in the file and "
+            f"{needed.get(name, 'missing')} in the network. Train and save again."
+        )
     with refusing(path, kind):
         owner.load_state_dict(weights, assign=True)
         for module in owner.eval().modules():

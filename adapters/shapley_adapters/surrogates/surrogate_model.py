@@ -236,7 +236,7 @@ def surrogate_for(
         )
     return kind(
         model,
-        network=owner.student if owner.student in ("unet", "embeddings") else "mlp",
+        network="unet" if owner.student == "unet" else "mlp",
         epochs=owner.epochs,
         rows_per_step=owner.rows_per_step,
         learning_rate=owner.learning_rate,

@@ -210,7 +210,7 @@ class TrainedSurrogate:
             centre, spread, offset, scale = (torch.zeros(s, device="meta") for s in shapes)
             buffers = centre, spread, offset, scale, torch.tensor(0)
             surrogate = SurrogateNetwork(bare, *buffers, is_distribution, is_sequence)
-        with_weights(path, "surrogate", surrogate, weights, network is not None)
+        with_weights(path, "surrogate", surrogate, weights)
         return replace(saved, network=surrogate)
 
 

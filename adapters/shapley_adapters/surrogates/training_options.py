@@ -100,7 +100,7 @@ class TrainingArguments:
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
-    student: Student = "mlp"
+    student: Student | None = None
     student_options: Mapping[str, Any] | None = None
     epochs: int = 100
     learning_rate: float | None = None
