@@ -396,8 +396,14 @@ def test_outputs_of_other_players_have_strengths_of_their_own():
     assert ratios.mean() < 1.05, ratios
 
 
-def test_many_outputs_alike_share_variances_of_effects():
+few_choose = pytest.mark.parametrize("most", [100, 14])
+"""All outputs choose the priors that they share, or some of them, without the last."""
+
+
+@few_choose
+def test_many_outputs_alike_share_variances_of_effects(most, monkeypatch):
     """40 mixtures of the same games, whose errors are not larger, and one of other players."""
+    monkeypatch.setattr(f"{ODD_GP}.values_evidence._MOST_OUTPUTS", most)
     coalitions, other, exact = outputs_of_few_players([5])
     mixing = np.random.default_rng(0).normal(size=(4, 40))
     few = [small_games(8, seed) for seed in range(4)]
@@ -418,13 +424,26 @@ def test_many_outputs_alike_share_variances_of_effects():
     assert 0.88 < held.mean() <= 1
 
 
-def test_many_outputs_do_not_depend_on_other_rows():
+@few_choose
+def test_many_outputs_of_other_players_stay_separate(most, monkeypatch):
+    monkeypatch.setattr(f"{ODD_GP}.values_evidence._MOST_OUTPUTS", most)
+    coalitions, values, exact = outputs_of_few_players(range(24))
+    errors = [
+        np.abs(posterior_of_values(coalitions, values, n_outputs=n).means - exact).sum()
+        for n in (1, 24)
+    ]
+    assert errors[1] < 1.05 * errors[0]
+
+
+@few_choose
+def test_many_outputs_do_not_depend_on_other_rows(most, monkeypatch):
+    monkeypatch.setattr(f"{ODD_GP}.values_evidence._MOST_OUTPUTS", most)
     coalitions, values, _ = outputs_of_few_players([0, 1, 2])
-    rows = values @ np.random.default_rng(0).normal(size=(3, 60))
-    together = posterior_of_values(coalitions, rows, n_outputs=20)
-    alone = posterior_of_values(coalitions, rows[:, 20:40], n_outputs=20)
-    np.testing.assert_array_equal(together.means[:, 20:40], alone.means)
-    np.testing.assert_array_equal(together.variances[:, 20:40], alone.variances)
+    rows = values @ np.random.default_rng(0).normal(size=(3, 72))
+    together = posterior_of_values(coalitions, rows, n_outputs=24)
+    alone = posterior_of_values(coalitions, rows[:, 24:48], n_outputs=24)
+    np.testing.assert_array_equal(together.means[:, 24:48], alone.means)
+    np.testing.assert_array_equal(together.variances[:, 24:48], alone.variances)
 
 
 def mixed_outputs(n_players, n_outputs, seed):

@@ -22,7 +22,7 @@ from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
 from .answer_plans import repeated_drawing
 from .background_plans import background_drawing
-from .costs import Costs, forecast_own_seconds
+from .costs import MOST_MEASURED_OUTPUTS, Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .partial import attach_partial
 from .result import Estimate, blank_estimate
@@ -135,7 +135,7 @@ def estimate_round(
 def _forecast(run: Run, evaluate: Evaluator, n_workers: int) -> Evaluator:
     """Warn if our own work takes minutes; return the evaluator with the values that this took."""
     memory = run.memory = ValueMemory()
-    costs = Costs(run.game, run.settings, run.active, memory, n_workers)
+    costs = Costs(run.game, run.settings, run.active, memory, n_workers, MOST_MEASURED_OUTPUTS)
     forecast_own_seconds(costs, run.estimator, run.budgets[max(run.budgets)])
     memory.is_recording = False
     return replace(evaluate, memory=memory)

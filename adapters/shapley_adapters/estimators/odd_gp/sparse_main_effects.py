@@ -37,6 +37,11 @@ STEPS, STEPS_AGAIN, _DAMPING = 12, 6, 0.7
 of each step that is made. Measured with 60 to 500 players: after 6 steps from a mixture, errors are
 .95 to 1.01 times those after 12 from equal variances; after 3 steps, .97 to 1.05 times."""
 
+_STEPS_TO_FOLLOW = 3
+"""Number of steps of outputs that start from the variances of a hundred others. Without any,
+outputs that depend on ten of 200 players each look alike: errors are 1.2 times those of a start
+from all outputs; after 3 steps, .93 times."""
+
 _LEAST_COUNT, _WITHOUT_EFFECT = 1e-3, 0.05
 """Number of players that each component has at least, and the share of players without an effect
 that the proportions start from. Measured on sums of small games among a tenth of 200 players, and
@@ -166,6 +171,27 @@ def main_effects(
         return [equal, _mixture(gram, vectors, squares, n, equal, STEPS)]
     found = _with_functions(gram, vectors, squares, n, start)
     return [equal, _mixture(gram, vectors, squares, n, found, STEPS_AGAIN)]
+
+
+def followed(
+    gram: FloatArray, vectors: FloatArray, squares: FloatArray, n: int, found: MainEffects
+) -> MainEffects:
+    """Return effects of more games, with the variances of a mixture that others have; a start.
+
+    Parameters are those of `main_effects`. The games have the proportions of the components that
+    the others have in the mean.
+    """
+    blank, mean = np.zeros_like(vectors), found.proportions.mean(axis=1, keepdims=True)
+    proportions = np.repeat(mean, vectors.shape[1], axis=1)
+    start = replace(
+        found,
+        scale=squares / n,
+        log_evidence=np.full(len(squares), -np.inf),
+        shifts=blank,
+        proportions=proportions,
+    )
+    start = _with_functions(gram, vectors, squares, n, start)
+    return _mixture(gram, vectors, squares, n, start, _STEPS_TO_FOLLOW)
 
 
 def _mixture(

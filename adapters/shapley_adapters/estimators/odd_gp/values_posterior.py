@@ -28,10 +28,16 @@ from .sparse_main_effects import (
     STEPS,
     STEPS_AGAIN,
     MainEffects,
+    followed,
     main_effects,
     sums_of_columns,
 )
-from .values_evidence import MOST_PRIORS, games_by_prior, variances_given_effects
+from .values_evidence import (
+    MOST_PRIORS,
+    games_by_prior,
+    spread_outputs,
+    variances_given_effects,
+)
 from .values_prior import ErrorCovariances, Products, SizeFactors, Variances
 
 _FAR_FROM_HALF, _SHRUNK = 3.0, 4.0
@@ -408,7 +414,10 @@ def _clusters(
         if not is_sparse:
             yield games, None
             continue
-        whole = main_effects(*equations.of_games(games), is_sparse)[-1]
+        chosen = spread_outputs(n_outputs)
+        whole = main_effects(*equations.of_games(games[chosen]), is_sparse)[-1]
+        if len(chosen) < n_outputs:
+            whole = followed(*equations.of_games(games), whole)
         for part in similar_outputs(whole.second_moments):
             yield games[part], whole.subset_games(part)
 
