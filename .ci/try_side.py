@@ -86,8 +86,8 @@ def main(side):
     np.testing.assert_allclose(values.sum(axis=1), sums, atol=1e-5)
     check_refusal_of("captum" if side == "shap" else "shap")
     print(
-        f"Python {sys.version.split()[0]}, {host.__name__} {host.__version__}, "
-        f"numpy {np.__version__}: {n_modules} modules, explained; "
+        f"{host.__name__} {host.__version__}, numpy {np.__version__}: explained, "
+        f"{n_modules} modules imported; "
         f"not installed: {', '.join(ABSENT[side])}"
     )
 

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from sphinx.addnodes import index
+
 from shapley_adapters import __version__ as version  # noqa: F401  Sphinx reads it
 
 DOCS = Path(__file__).parent
@@ -162,6 +164,19 @@ def mark_provisional(app, what, name, obj, options, lines):
         lines[end:end] = ["", "**Provisional**: may change without a warning (:doc:`/versions`)."]
 
 
+def index_whole_pages(app, doctree):
+    """Let entries of `{index}` lead to the top of their page, where we write them.
+
+    Sphinx's search shows the text at an entry's anchor, and fails because that anchor is empty.
+    """
+    for node in doctree.findall(index):
+        node["entries"] = [
+            (kind, words, "" if anchor.startswith("index-") else anchor, *others)
+            for kind, words, anchor, *others in node["entries"]
+        ]
+
+
 def setup(app):
+    app.connect("doctree-read", index_whole_pages)
     app.connect("autodoc-process-signature", readable_defaults)
     app.connect("autodoc-process-docstring", mark_provisional, priority=400)  # before numpydoc

@@ -58,7 +58,7 @@ def narwhals_frame(data: Any, name: str) -> Any:
         frame = frame.collect()
     if isinstance(frame, nw.LazyFrame):
         raise InvalidArgumentTypeError(
-            f"{name} is a lazy frame ({_type_name(data)}), whose rows are not yet known: compute() "
+            f"{name} is a lazy frame ({type_name(data)}), whose rows are not yet known: compute() "
             "it in Dask, toPandas() in Spark, or collect() it, and pass the result."
         )
     if isinstance(frame, nw.DataFrame):
@@ -67,14 +67,14 @@ def narwhals_frame(data: Any, name: str) -> Any:
     is_stream = not isinstance(frame, nw.Series) and hasattr(data, "__arrow_c_stream__")
     if not is_table and not is_stream:
         return None
-    with required_packages(f"{name}: a {_type_name(data)} is read by pyarrow", extra="arrow"):
+    with required_packages(f"{name}: a {type_name(data)} is read by pyarrow", extra="arrow"):
         import pyarrow as pa
         from pyarrow.interchange import from_dataframe
     try:
         return nw.from_native(pa.table(data) if is_stream else from_dataframe(data))
     except (TypeError, ValueError, NotImplementedError, RuntimeError, pa.ArrowException) as error:
         raise InvalidArgumentTypeError(
-            f"{name}: pyarrow cannot read this {_type_name(data)} as a table: {error}. Pass a "
+            f"{name}: pyarrow cannot read this {type_name(data)} as a table: {error}. Pass a "
             "DataFrame."
         ) from error
 
@@ -139,8 +139,11 @@ def _with_none(column: pd.Series) -> list[Any]:
     return [None if pd.isna(cell) else cell for cell in column.tolist()]
 
 
-def _type_name(data: object) -> str:
+def type_name(data: object) -> str:
+    """Return the name of an object's type, after that of its package if it is from one."""
     kind = type(data)
+    if kind.__module__ == "builtins":
+        return kind.__name__
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 

@@ -16,7 +16,7 @@ from pandas.api.types import is_numeric_dtype
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
-from shapley_adapters.frames import pandas_frame, with_floats
+from shapley_adapters.frames import pandas_frame, type_name, with_floats
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Dtype, Masker
@@ -204,28 +204,34 @@ def check_masker(masker: Any) -> None:
         raise InvalidArgumentTypeError(
             "masker must be background rows (an array, a DataFrame, a sparse matrix or the result "
             "of shap.kmeans), a shap masker, or a function of a mask and a row; got "
-            f"{type(masker).__name__}."
+            f"{type_name(masker)}."
         )
 
 
 def check_columns(n_columns: int, dataset: Dataset, background: Background) -> None:
     """Refuse rows whose columns are not those of the background, in the same order."""
+    if dataset.columns is not None and background.columns is not None:
+        _check_names(dataset.columns, list(background.columns))
     if n_columns != background.values.shape[1]:
         raise InvalidArgumentError(
             f"X has {n_columns} columns, but the masker's background has "
             f"{background.values.shape[1]}."
         )
-    if dataset.columns is None or background.columns is None:
-        return
-    if dataset.columns != list(background.columns):
-        if set(dataset.columns) == set(background.columns):
-            raise InvalidArgumentError(
-                "X has the masker's columns in another order. Pass X[list(background.columns)]."
-            )
-        missing = [c for c in background.columns if c not in dataset.columns]
+
+
+def _check_names(names: list[Any], needed: list[Any]) -> None:
+    if missing := [name for name in needed if name not in names]:
         raise InvalidArgumentError(
             f"X lacks columns of the masker's background, or has other names for them: "
             f"{missing[:5]}."
+        )
+    if surplus := [name for name in names if name not in needed]:
+        raise InvalidArgumentError(
+            f"X has columns that the masker's background lacks: {surplus[:5]}. Leave them out."
+        )
+    if names != needed and len(names) == len(needed):
+        raise InvalidArgumentError(
+            "X has the masker's columns in another order. Pass X[list(background.columns)]."
         )
 
 

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, row_number
-from shapley_adapters.frames import pandas_frame
+from shapley_adapters.frames import pandas_frame, type_name
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Dtype
@@ -179,7 +179,7 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
     advice = f" Pass a list of texts, [{name}]." if isinstance(data, str) and not is_table else ""
     raise InvalidArgumentTypeError(
         f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; got "
-        f"{type(data).__name__}.{advice}"
+        f"{type_name(data)}.{advice}"
     )
 
 

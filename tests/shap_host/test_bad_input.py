@@ -1,6 +1,7 @@
 """Wrong calls: each names the argument, in an error of the class that a caller would catch."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,7 @@ CASES = {
     # The rows
     "X missing": Call(TYPE, "X is missing", x=()),
     "X is None": Call(TYPE, "X must be an array.* NoneType", x=(None,)),
+    "X is of another package": Call(TYPE, r"got decimal\.Decimal\.", x=Decimal(1)),
     "X is a dict": Call(TYPE, "X must be an array.* dict", x={"a": [1]}),
     "X is a text": Call(TYPE, "X must be an array.* str", x="abc"),
     "X is a number": Call(TYPE, "X must be an array", x=3.0),
@@ -100,6 +102,12 @@ CASES = {
         x=FRAME.rename(columns={"a": "z"}),
         build={"masker": FRAME},
     ),
+    "X lacks a column": Call(
+        VALUE, r"X lacks columns .*'a'", x=FRAME.drop(columns="a"), build={"masker": FRAME}
+    ),
+    "X has a further column": Call(
+        VALUE, r"X has columns .* lacks: \['z'\]", x=FRAME.assign(z=1), build={"masker": FRAME}
+    ),
     "X holds texts for a network": Call(
         TYPE,
         "X holds values that are not numbers",
@@ -119,7 +127,7 @@ CASES = {
     "masker is one row": Call(
         (VALUE, TYPE), r"masker .*(shape|dimension|\[None\])", build={"masker": BACKGROUND[0]}
     ),
-    "masker is a Series": Call(TYPE, "masker .* Series", build={"masker": FRAME.mean()}),
+    "masker is a Series": Call(TYPE, "masker .* pandas.Series", build={"masker": FRAME.mean()}),
     "masker is one sparse row": Call(
         VALUE, r"masker has shape \(9,\)", build={"masker": scipy.sparse.coo_array(X[0])}
     ),
