@@ -182,10 +182,12 @@ Curve = list[tuple[int, float, float]]
 """Sizes with our milliseconds per row and the megabytes."""
 
 
-def print_series(name: str, start: Cell, sizes: tuple[int, ...], limit: float) -> Curve:
+def print_series(
+    name: str, start: Cell, fixed: dict[str, int], sizes: tuple[int, ...], limit: float
+) -> Curve:
     """Print a line for each size, and return the curve."""
     curve: Curve = []
-    start = replace(start, rows=ROWS_OF_SERIES.get(name, DEFAULTS.rows))
+    start = replace(start, **{"rows": ROWS_OF_SERIES.get(name, DEFAULTS.rows), **fixed})
     estimator = start.estimator
     previous: tuple[int, float] | None = None
     power = math.nan
@@ -251,6 +253,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
     parser.add_argument("--estimators", nargs="+", choices=ALL, default=list(ESTIMATORS))
     parser.add_argument("--sizes", nargs="+", type=int, help="instead of those of the series")
+    parser.add_argument(
+        "--fixed", nargs="+", default=[], metavar="NAME=SIZE", help="what does not grow"
+    )
     parser.add_argument("--cpu", action="store_true", help="the time of the processor")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="without the largest sizes")
@@ -269,6 +274,7 @@ def main() -> None:
         f"{'own ms/row':>12}{'MB':>10}{'power':>8}"
     )
     curves: dict[tuple[str, str], Curve] = {}
+    fixed = {name: int(size) for name, size in (pair.split("=") for pair in arguments.fixed)}
     for name in arguments.only:
         sizes = tuple(arguments.sizes or SERIES[name])
         if arguments.quick:
@@ -276,7 +282,7 @@ def main() -> None:
         for estimator in arguments.estimators:
             clock = "process_time" if arguments.cpu else "perf_counter"
             cell = replace(DEFAULTS, estimator=estimator, clock=clock)
-            curve = print_series(name, cell, sizes, arguments.limit)
+            curve = print_series(name, cell, fixed, sizes, arguments.limit)
             if curve:
                 curves[name, estimator] = curve
     if arguments.figure:
