@@ -56,7 +56,8 @@ def test_each_test_runs_in_continuous_integration():
     assert command.endswith('pytest -n 2 -m "not slow"')
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "readme_command test-command" in run
-    assert re.search(r"^\.venv/bin/python -m pytest .*-m slow$", run, re.MULTILINE)
+    slow = r"^\.venv/bin/python -m pytest .*-m slow --each-value-once$"
+    assert re.search(slow, run, re.MULTILINE)
     assert '-m "not slow or versions"' in run
 
 
