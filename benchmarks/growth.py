@@ -187,7 +187,8 @@ def print_series(
 ) -> Curve:
     """Print a line for each size, and return the curve."""
     curve: Curve = []
-    start = replace(start, **{"rows": ROWS_OF_SERIES.get(name, DEFAULTS.rows), **fixed})
+    rows = ROWS_OF_SERIES.get(name, DEFAULTS.rows)
+    start = Cell(**{**asdict(start), "rows": rows, **fixed})
     estimator = start.estimator
     previous: tuple[int, float] | None = None
     power = math.nan
