@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import shap
-import torch
 
-import captum_ext
 import shap_ext
+from tests.helpers.optional import HAS_TORCH, captum_ext, torch
 
 assert shap_ext  # it makes shap know the algorithms
 
@@ -50,7 +49,12 @@ def through_captum():
     return method.last_estimate
 
 
-@pytest.mark.parametrize("estimated", [through_shap, through_captum])
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+
+
+@pytest.mark.parametrize(
+    "estimated", [through_shap, pytest.param(through_captum, marks=needs_torch)]
+)
 def test_products_of_three_features_are_found_with_their_names(estimated):
     estimate = estimated()
     for index, row in enumerate(ROWS):
