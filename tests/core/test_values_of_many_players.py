@@ -426,11 +426,12 @@ def test_many_outputs_alike_share_variances_of_effects(most, monkeypatch):
 
 @few_choose
 def test_many_outputs_of_other_players_stay_separate(most, monkeypatch):
+    """Outputs that do not choose follow in a few steps; without any, errors are 1.2 times these."""
     monkeypatch.setattr(f"{ODD_GP}.values_evidence._MOST_OUTPUTS", most)
-    coalitions, values, exact = outputs_of_few_players(range(24))
+    coalitions, values, exact = outputs_of_few_players(range(60))
     errors = [
         np.abs(posterior_of_values(coalitions, values, n_outputs=n).means - exact).sum()
-        for n in (1, 24)
+        for n in (1, 60)
     ]
     assert errors[1] < 1.05 * errors[0]
 

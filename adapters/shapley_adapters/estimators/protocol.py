@@ -324,6 +324,11 @@ class Estimator(Protocol[DesignT]):
         del n_players, budget  # most estimators take seconds for thousands of players
         return Operations()
 
+    def outputs_apart(self, n_players: int, budget: int, n_outputs: int) -> int:
+        """Return how many outputs of a row take time each; further ones share what these take."""
+        del n_players, budget
+        return n_outputs
+
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""
         raise NotImplementedError

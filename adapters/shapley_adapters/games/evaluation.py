@@ -218,8 +218,6 @@ class Evaluator:
         size. A model in single precision may round differently in batches of other sizes.
     memory : ValueMemory, optional
         Values that are known already, and the place for new ones.
-    output_step : int
-        The distance between the outputs that are returned; 1 for all.
     """
 
     game: Game
@@ -229,7 +227,6 @@ class Evaluator:
     is_timed: bool = False
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
     memory: ValueMemory | None = None
-    output_step: int = 1
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(
@@ -266,7 +263,7 @@ class Evaluator:
                 if not batches.halve(error):
                     raise
                 continue
-            flat.append(self._checked(values, rows, coalitions)[:, :: self.output_step])
+            flat.append(self._checked(values, rows, coalitions))
             self.on_progress(stop - start)
         together = np.concatenate(flat)
         return [

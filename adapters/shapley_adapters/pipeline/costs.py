@@ -93,11 +93,6 @@ _FEW_ROWS = 8
 """From so many rows on, at most an eighth of them is measured with the whole budget where the call
 may be long."""
 
-MOST_MEASURED_OUTPUTS = 100
-"""A forecast solves at most so many outputs. Its time grows with their number: a row of `oddgp`
-with 1,000 outputs of 200 players takes 3 to 5 times as long as one with 100. With all outputs, the
-forecast took longer than the row itself."""
-
 _SECONDS_TO_MEASURE = 0.3
 """About how long these rows take. Several rows share what a call does once for a block of them."""
 
@@ -146,8 +141,6 @@ class Costs:
         Knows the seconds of an evaluation, and the values of the measurements.
     n_workers : int
         The workers that share the rows.
-    most_outputs : int, optional
-        Our own work is measured with at most so many outputs, at equal distances.
     """
 
     game: Game
@@ -155,7 +148,6 @@ class Costs:
     active: BoolArray
     memory: ValueMemory
     n_workers: int = 1
-    most_outputs: int | None = None
     n_rows_of: dict[int, int] = field(init=False)
     _n_outputs: int = field(default=1, init=False)
     _work: dict[int, dict[int, OwnWork]] = field(default_factory=dict, init=False)
@@ -202,9 +194,6 @@ class Costs:
         points = end_points(self.game.n_players)
         (ends,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
         self._n_outputs = ends.shape[2]
-        step = -(-self._n_outputs // (self.most_outputs or self._n_outputs))
-        evaluate = replace(evaluate, output_step=step)
-        ends = ends[:, :, ::step]
         blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
         result = blank_estimate(
             blank,
@@ -214,8 +203,7 @@ class Costs:
             settings.interactions,
             has_unions=estimator.has_unions,
         )
-        n_solved = len(rows) * ends.shape[2] / self._n_outputs
-        with self.recorded(estimator, budget, len(rows), once, n_solved):
+        with self.recorded(estimator, budget, len(rows), once):
             run.estimate_block(rows, ends, evaluate, result)
         work = replace(self._last(estimator), error=float(result.standard_errors[rows].mean()))
         self._work[id(estimator)][budget] = work
@@ -223,21 +211,13 @@ class Costs:
 
     @contextmanager
     def recorded(
-        self,
-        estimator: Estimator[Any],
-        budget: int,
-        n_rows: int,
-        once: float = 0.0,
-        n_solved: float | None = None,
+        self, estimator: Estimator[Any], budget: int, n_rows: int, once: float = 0.0
     ) -> Iterator[None]:
-        """Store what it takes to estimate some rows, and what it took for a first row.
-
-        Where a part of the outputs is solved, `n_solved` is the number of rows times this share.
-        """
+        """Store what it takes to estimate some rows, and what it took for a first row."""
         memory, last = self.memory, self._last(estimator)
         of_model, n_found, started = memory.seconds, memory.n_found, perf_counter()
         yield
-        row = (perf_counter() - started - (memory.seconds - of_model)) / (n_solved or n_rows)
+        row = (perf_counter() - started - (memory.seconds - of_model)) / n_rows
         if last.n_stored and budget > self.largest_measured(estimator):
             # Whether designs of more evaluations begin with those of fewer.
             self._reused[id(estimator)] = min(1.0, (memory.n_found - n_found) / last.n_stored)

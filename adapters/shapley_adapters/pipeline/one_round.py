@@ -22,7 +22,7 @@ from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
 from .answer_plans import repeated_drawing
 from .background_plans import background_drawing
-from .costs import MOST_MEASURED_OUTPUTS, Costs, forecast_own_seconds
+from .costs import Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .partial import attach_partial
 from .result import Estimate, blank_estimate
@@ -98,7 +98,8 @@ def estimate_round(
         run.n_label_repeats = noise.n_label_repeats
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
-        entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
+        n_apart = estimator.outputs_apart(budget.n_players, budget.limit, ends.shape[2])
+        entries = game.n_rows * budget.n_players * budget.limit * n_apart
         is_whole = memory is None and first_row() is None and not settings.is_for_training
         is_whole = is_whole and not settings.is_planned
         if (
@@ -135,7 +136,7 @@ def estimate_round(
 def _forecast(run: Run, evaluate: Evaluator, n_workers: int) -> Evaluator:
     """Warn if our own work takes minutes; return the evaluator with the values that this took."""
     memory = run.memory = ValueMemory()
-    costs = Costs(run.game, run.settings, run.active, memory, n_workers, MOST_MEASURED_OUTPUTS)
+    costs = Costs(run.game, run.settings, run.active, memory, n_workers)
     forecast_own_seconds(costs, run.estimator, run.budgets[max(run.budgets)])
     memory.is_recording = False
     return replace(evaluate, memory=memory)
