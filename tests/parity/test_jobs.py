@@ -37,7 +37,7 @@ from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
 
 FEW = "ignore:.* is little for"
 # The others share the workers of loky; an error ends them.
-STARTS_PROCESSES = [pytest.mark.slow, pytest.mark.versions]
+STARTS_PROCESSES = pytest.mark.slow
 backends_that_end = pytest.mark.parametrize(
     "backend", [pytest.param("loky", marks=STARTS_PROCESSES), "threading"]
 )
@@ -386,6 +386,7 @@ class EndsItsProcess:
         return smooth(x)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ended_is_an_error_that_says_what_to_do():
     with joblib.parallel_config(backend="loky"):
         explainer = shap.Explainer(EndsItsProcess(), BACKGROUND, algorithm="oddgp", n_jobs=2)
@@ -585,6 +586,7 @@ def with_settings(x):
     return factor * smooth(x) + (np.geterr()["under"] == "raise")
 
 
+@pytest.mark.slow
 def test_workers_have_the_settings_of_the_parent():
     import sklearn
 

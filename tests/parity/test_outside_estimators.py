@@ -128,7 +128,6 @@ def test_it_is_a_member_of_aggregates(estimator):
 
 
 @pytest.mark.slow
-@pytest.mark.versions
 def test_saved_explainers_are_loaded_elsewhere(estimator, site, tmp_path):
     explainer = build(efficient=False)
     expected = explainer(X, max_evals=100).values

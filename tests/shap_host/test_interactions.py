@@ -206,6 +206,7 @@ def test_plots_of_shap_take_them():
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_numbers():
     X = rows(4)
     alone = explainer()(X, interactions=True, max_evals=120)

@@ -513,7 +513,7 @@ def test_other_processes_give_the_same(tmp_path):
 
 @pytest.mark.parametrize(
     "backend",
-    ["threading", pytest.param("loky", marks=[pytest.mark.slow, pytest.mark.versions])],
+    ["threading", pytest.param("loky", marks=pytest.mark.slow)],
 )
 def test_joblib_workers_explain(backend):
     explainer = build("shear")

@@ -103,7 +103,6 @@ def assert_identical(found, wanted):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.slow
-@pytest.mark.versions
 def test_eight_threads_find_what_one_does(case):
     explainer, inputs = built(case)
     wanted = [explain_one(explainer, inputs, row) for row in range(N_ROWS)]
