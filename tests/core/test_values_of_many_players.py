@@ -381,7 +381,8 @@ def test_outputs_alike_share_their_factors(monkeypatch):
     factors = np.array([1.0, -2.0, 0.01, 7.0])
     alone = posterior_of_values(coalitions, values)
     together = posterior_of_values(coalitions, values * factors, n_outputs=4)
-    assert len(n_solved) == 2 * 2  # for equal strengths, and for those by the effects
+    # For equal strengths, and for those by the effects; with and without factors of the sizes.
+    assert len(n_solved) == 2 * 2 * 2
     np.testing.assert_allclose(together.means, alone.means * factors, atol=1e-9)
     np.testing.assert_allclose(together.variances, alone.variances * factors**2, rtol=1e-9)
 
@@ -426,14 +427,17 @@ def test_many_outputs_alike_share_variances_of_effects(most, monkeypatch):
 
 @few_choose
 def test_many_outputs_of_other_players_stay_separate(most, monkeypatch):
-    """Outputs that do not choose follow in a few steps; without any, errors are 1.2 times these."""
+    """Priors that are chosen together cost 1.1 times the error of their own.
+
+    Outputs that do not choose follow in a few steps; without any, it would be 1.3 times.
+    """
     monkeypatch.setattr(f"{ODD_GP}.values_evidence._MOST_OUTPUTS", most)
     coalitions, values, exact = outputs_of_few_players(range(60))
     errors = [
         np.abs(posterior_of_values(coalitions, values, n_outputs=n).means - exact).sum()
         for n in (1, 60)
     ]
-    assert errors[1] < 1.05 * errors[0]
+    assert errors[1] < 1.2 * errors[0]
 
 
 @few_choose

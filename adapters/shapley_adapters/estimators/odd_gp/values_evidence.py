@@ -69,6 +69,13 @@ def games_by_prior(
     return found
 
 
+def operations_of_priors(n_values: int) -> float:
+    """Return those of the factors by which a prior is chosen."""
+    n_variances, n_factors = len(list(Variances.candidates())), len(_TILTS) + len(_CURVATURES)
+    of_factors = n_factors * min(n_values, _FACTORS_FROM) ** 3
+    return (n_variances * min(n_values, _CHOSEN_FROM) ** 3 + of_factors) / 3
+
+
 def variances_given_effects(
     products: Products,
     targets: FloatArray,
