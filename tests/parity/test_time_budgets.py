@@ -18,6 +18,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
+from shapley_adapters.pipeline.settings import rounded_seconds
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.clock import Clock
 from tests.helpers.estimator_table import OF_CLASSES
@@ -333,6 +334,25 @@ def test_our_own_work_of_a_call_is_forecast(power, n_outputs, clock, monkeypatch
     assert 0.5 <= float(forecast.replace(",", "")) / clock.now <= 2
     alone = explainer(rows[:2], max_evals=400, silent=True)
     np.testing.assert_array_equal(alone.values, explained.values[:2])
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_known_operations_are_forecast_by_the_speed_of_the_machine(n_outputs, monkeypatch):
+    n_features, budget, speed = 40, 80, 1e5
+    monkeypatch.setattr("shapley_adapters.pipeline.one_round.MANY_ENTRIES", 10**3)
+    monkeypatch.setattr("shapley_adapters.pipeline.costs._operations_per_second", lambda: speed)
+    explainer = shap_ext.OddGPExplainer(
+        lambda x: np.stack([np.tanh(x.sum(axis=1))] * n_outputs, axis=1),
+        np.zeros((1, n_features)),
+        seed=0,
+    )
+    rows = np.random.default_rng(0).normal(size=(2, n_features))
+    with pytest.warns(ShapleyExtWarning, match="computes for about") as warned:
+        explainer(rows, max_evals=budget, silent=True)
+    operations = core.OddGP().operations(n_features, budget)
+    seconds = (operations.once + 2 * n_outputs * operations.per_row) / speed
+    (text,) = {str(one.message) for one in warned}
+    assert f"computes for about {rounded_seconds(seconds)} beside the model" in text
 
 
 def test_what_a_block_of_rows_takes_once_is_not_counted_for_each_row(clock, monkeypatch):

@@ -93,6 +93,9 @@ _FEW_ROWS = 8
 """From so many rows on, at most an eighth of them is measured with the whole budget where the call
 may be long."""
 
+_LARGE = 1024
+"""The size of a matrix whose factor says how fast the machine is; it takes some 20 ms."""
+
 _SECONDS_TO_MEASURE = 0.3
 """About how long these rows take. Several rows share what a call does once for a block of them."""
 
@@ -141,6 +144,8 @@ class Costs:
         Knows the seconds of an evaluation, and the values of the measurements.
     n_workers : int
         The workers that share the rows.
+    n_outputs : int
+        The outputs of a row. Measurements find them.
     """
 
     game: Game
@@ -148,8 +153,8 @@ class Costs:
     active: BoolArray
     memory: ValueMemory
     n_workers: int = 1
+    n_outputs: int = 1
     n_rows_of: dict[int, int] = field(init=False)
-    _n_outputs: int = field(default=1, init=False)
     _work: dict[int, dict[int, OwnWork]] = field(default_factory=dict, init=False)
     _reused: dict[int, float] = field(default_factory=dict, init=False)
 
@@ -193,7 +198,7 @@ class Costs:
         evaluate = Evaluator(self.game, settings.batch_size, is_timed=True, memory=self.memory)
         points = end_points(self.game.n_players)
         (ends,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
-        self._n_outputs = ends.shape[2]
+        self.n_outputs = ends.shape[2]
         blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
         result = blank_estimate(
             blank,
@@ -226,6 +231,17 @@ class Costs:
         work = OwnWork(max(0.0, once - row), max(0.0, row), n_stored, last.error)
         self._work[id(estimator)] = {**smaller, budget: work}
 
+    def count(self, estimator: Estimator[Any], budget: int) -> bool:
+        """Store our own work by its operations; return whether the estimator knows them."""
+        operations = estimator.operations(self.n_players, budget)
+        if not operations.per_row:
+            return False
+        n_apart = estimator.outputs_apart(self.n_players, budget, self.n_outputs)
+        speed = _operations_per_second()
+        work = OwnWork(operations.once / speed, n_apart * operations.per_row / speed)
+        self._work[id(estimator)] = {budget: work}
+        return True
+
     def expected_errors(
         self, estimators: Sequence[Estimator[Any]], budgets: Sequence[int]
     ) -> list[float]:
@@ -254,7 +270,7 @@ class Costs:
         evaluate = Evaluator(self.game, self.settings.batch_size, is_timed=True, memory=self.memory)
         table = CoalitionTable(coalitions, np.array([n_coalitions]))
         (values,) = evaluate([Request(self._widest[:1], table)])
-        self._n_outputs = values.shape[2]
+        self.n_outputs = values.shape[2]
 
     def largest_measured(self, estimator: Estimator[Any]) -> int:
         """Return the largest budget that was measured; 0 without any."""
@@ -283,7 +299,7 @@ class Costs:
         seconds, n_drawn = 0.0, 0
         for n_players, n_rows in self.n_rows_of.items():
             if _is_enumerated(n_players, budget):
-                each = _ENUMERATION_SECONDS * n_players * self._n_outputs
+                each = _ENUMERATION_SECONDS * n_players * self.n_outputs
                 seconds += n_rows * 2**n_players * each
             else:
                 seconds += n_rows * factor * work.row
@@ -371,6 +387,14 @@ class Costs:
         return OwnWork(factor * last.design, factor * last.row)
 
 
+def _operations_per_second() -> float:
+    """Return those of a factor of a large matrix, here and now."""
+    matrix = np.eye(_LARGE) + 0.5
+    started = perf_counter()
+    np.linalg.cholesky(matrix)
+    return _LARGE**3 / 3 / max(perf_counter() - started, 1e-6)
+
+
 def _is_enumerated(n_players: int, budget: int) -> bool:
     return n_players <= MAX_PLAYERS and 2**n_players <= budget
 
@@ -378,10 +402,14 @@ def _is_enumerated(n_players: int, budget: int) -> bool:
 def forecast_own_seconds(costs: Costs, estimator: Estimator[Any], budget: RowBudget) -> None:
     """Forecast our own work by that of the first rows, and warn from a minute on.
 
-    The work of the design, of all rows and of all outputs is forecast from smaller budgets and,
-    where there are many rows, from some rows with the whole budget.
+    The work of the design, of all rows and of all outputs is forecast from its operations where the
+    estimator knows them. Else it is measured with smaller budgets and, where there are many rows,
+    of some rows with the whole budget.
     """
     limit = budget.limit
+    if costs.count(estimator, limit):
+        warn_of_long_call(costs, estimator, limit)
+        return
     for part in _PARTS:
         costs.measure(estimator, max(budget.minimum, limit // part), n_rows=1)
     if costs.own_seconds(estimator, limit) < _MANY_SECONDS / 3:

@@ -98,8 +98,7 @@ def estimate_round(
         run.n_label_repeats = noise.n_label_repeats
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
-        n_apart = estimator.outputs_apart(budget.n_players, budget.limit, ends.shape[2])
-        entries = game.n_rows * budget.n_players * budget.limit * n_apart
+        entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
         is_whole = memory is None and first_row() is None and not settings.is_for_training
         is_whole = is_whole and not settings.is_planned
         if (
@@ -108,7 +107,7 @@ def estimate_round(
             and is_whole
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
-            evaluate = _forecast(run, evaluate, jobs.n_workers)
+            evaluate = _forecast(run, evaluate, jobs.n_workers, ends.shape[2])
         result = blank_estimate(
             ends,
             game.n_players,
@@ -133,10 +132,10 @@ def estimate_round(
     return _checked(result, run, ends, noise)
 
 
-def _forecast(run: Run, evaluate: Evaluator, n_workers: int) -> Evaluator:
+def _forecast(run: Run, evaluate: Evaluator, n_workers: int, n_outputs: int) -> Evaluator:
     """Warn if our own work takes minutes; return the evaluator with the values that this took."""
     memory = run.memory = ValueMemory()
-    costs = Costs(run.game, run.settings, run.active, memory, n_workers)
+    costs = Costs(run.game, run.settings, run.active, memory, n_workers, n_outputs)
     forecast_own_seconds(costs, run.estimator, run.budgets[max(run.budgets)])
     memory.is_recording = False
     return replace(evaluate, memory=memory)
