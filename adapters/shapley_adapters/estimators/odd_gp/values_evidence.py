@@ -16,9 +16,10 @@ from .values_prior import ErrorCovariances, Products, SizeFactors, Variances
 _TILTS, _CURVATURES = (-1.0, -0.5, 0.5, 1.0), (-0.3, 1.0, 4.0)
 """How effects of single players may change with the size of the coalition; see `SizeFactors`."""
 
-_CHOSEN_FROM, _FACTORS_FROM = 256, 1024
+_CHOSEN_FROM, _FACTORS_FROM = 256, 512
 """The variances are chosen by the first values, at most so many, and the factors of the sizes, of
-which there are fewer, by more."""
+which there are fewer, by more. Measured with 50, 200 and 500 players and 400 to 1,200 values:
+errors are .98 to 1.05 times those with 1,024 for the factors, in .6 to 1 times the time."""
 
 _MUCH_BETTER, MOST_PRIORS = 5.0, 10
 """An output has a prior of its own if that raises its log evidence by more than the first, and the
