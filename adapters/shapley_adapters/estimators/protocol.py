@@ -214,11 +214,14 @@ class Operations:
     once : float
         Those that all rows share.
     per_row : float
-        Those of each row.
+        Those of each row and output.
+    most_outputs : int, optional
+        So many outputs of a row at most; further ones share what these take.
     """
 
     once: float = 0.0
     per_row: float = 0.0
+    most_outputs: int | None = None
 
 
 DesignT = TypeVar("DesignT", bound=Design)
@@ -323,11 +326,6 @@ class Estimator(Protocol[DesignT]):
         """Return about how many operations the design and the solution of a row take."""
         del n_players, budget  # most estimators take seconds for thousands of players
         return Operations()
-
-    def outputs_apart(self, n_players: int, budget: int, n_outputs: int) -> int:
-        """Return how many outputs of a row take time each; further ones share what these take."""
-        del n_players, budget
-        return n_outputs
 
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""

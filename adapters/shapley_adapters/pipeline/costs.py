@@ -236,7 +236,7 @@ class Costs:
         operations = estimator.operations(self.n_players, budget)
         if not operations.per_row:
             return False
-        n_apart = estimator.outputs_apart(self.n_players, budget, self.n_outputs)
+        n_apart = min(self.n_outputs, operations.most_outputs or self.n_outputs)
         speed = _operations_per_second()
         work = OwnWork(operations.once / speed, n_apart * operations.per_row / speed)
         self._work[id(estimator)] = {budget: work}

@@ -50,7 +50,6 @@ from .values_design import (
     spread_values,
     with_singles,
 )
-from .values_evidence import MOST_PRIORS
 from .values_posterior import (
     memory_of_values,
     operations_of_values,
@@ -241,15 +240,6 @@ class OddGP(Estimator[OddDesign]):
             solution *= FOLDS
         is_shared = self.weights == "equal"
         return Operations(solution * is_shared, solution * (not is_shared))
-
-    def outputs_apart(self, n_players: int, budget: int, n_outputs: int) -> int:
-        """Return those with priors of their own, without complements.
-
-        Measured with 200 players and one to eight values of each: a row with 1,000 outputs takes .4
-        to 1.8 times as long as one with ten.
-        """
-        is_shared = are_few(n_players, budget) and not self.unbiased
-        return min(n_outputs, MOST_PRIORS) if is_shared else n_outputs
 
     def interaction_memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the posterior of all pairs; further threads have a bound."""

@@ -575,7 +575,8 @@ def operations_of_values(n_players: int, n_values: int) -> Operations:
     """Return those of factors and products of blocks, and of a factor of players in each step.
 
     Rows choose priors. Those of which few players matter have blocks of their own, by other
-    strengths; few values have them by two kinds of factors of the sizes.
+    strengths; few values have them by two kinds of factors of the sizes. Measured with 200 players
+    and one to eight values of each: 1,000 outputs take .4 to 1.8 times as long as ten.
     """
     n_block = min(n_values, _MOST_TOGETHER)
     once = n_values * (n_block**2 / 3 + 2 * n_block * n_players + 2 * n_players**2)
@@ -583,4 +584,4 @@ def operations_of_values(n_players: int, n_values: int) -> Operations:
     if n_values <= _FEW_VALUES:
         once, steps = 2 * once, 2 * steps
     once += operations_of_priors(n_values)
-    return Operations(once, once + steps)
+    return Operations(once, once + steps, MOST_PRIORS)
