@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -113,9 +114,11 @@ class _NormalEquations:
         vectors = _products(features, values)
         return cls(features.T @ features, vectors, sums_of_columns(values**2), len(values))
 
-    def plus(self, other: _NormalEquations) -> _NormalEquations:
-        """Return those of both parts of the values."""
-        return _NormalEquations(*(vars(self)[name] + vars(other)[name] for name in vars(self)))
+    def added(self, other: _NormalEquations) -> _NormalEquations:
+        """Return those of both parts of the values, in the memory of the first."""
+        return _NormalEquations(
+            *(_added(vars(self)[name], vars(other)[name]) for name in vars(self))
+        )
 
     def of_games(self, games: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """Return G, b, squares and n of some games."""
@@ -177,28 +180,30 @@ class _Regression:
             features = whitened_by(factor, part.features(factors), overwrite=True)
             covariances = whitened_by(factor, part.covariances(prior), overwrite=True)
             values = column_by_column(partial(whitened_by, factor), targets[start + order])
+            half_log_determinant = float(np.log(np.diagonal(factor)).sum())
+            del kernel, factor, part  # of thousands of players, they take as much as all results
             of_halves, of_others = (
                 _NormalEquations.from_whitened(features[rows], values[rows])
                 for rows in (slice(0, n_halves), slice(n_halves, None))
             )
             return cls(
                 of_halves,
-                of_halves.plus(of_others),
+                of_others.added(of_halves),
                 covariances.T @ features,
                 np.einsum("ni,ni->i", covariances, covariances),
                 _products(covariances, values),
-                float(np.log(np.diagonal(factor)).sum()),
+                half_log_determinant,
             )
 
         found = block_regression(*ends[:2])
         for start, stop in pairwise(ends[1:]):  # functools.reduce would keep two former blocks
-            found = found.plus(block_regression(start, stop))
+            found = found.added(block_regression(start, stop))
         return found
 
-    def plus(self, other: _Regression) -> _Regression:
-        """Return that of two independent blocks of values."""
-        equations = self.of_halves.plus(other.of_halves), self.of_all.plus(other.of_all)
-        others = (vars(self)[name] + vars(other)[name] for name in list(vars(self))[2:])
+    def added(self, other: _Regression) -> _Regression:
+        """Return that of two independent blocks of values, in the memory of the first."""
+        equations = self.of_halves.added(other.of_halves), self.of_all.added(other.of_all)
+        others = (_added(vars(self)[name], vars(other)[name]) for name in list(vars(self))[2:])
         return _Regression(*equations, *others)
 
     def given_effects(
@@ -245,6 +250,12 @@ class _Regression:
         mean = np.maximum(all_energy / self.of_all.n, TINY)
         ratios = ((all_energy - halves_energy) / mean + _SHRUNK) / (n_others + _SHRUNK)
         return _OF_CHOICES * np.maximum(1.0, ratios)
+
+
+def _added(own: Any, more: Any) -> Any:
+    """Return a sum, which takes no further memory if these are arrays."""
+    own += more
+    return own
 
 
 def _products(factors: FloatArray, columns: FloatArray) -> FloatArray:
