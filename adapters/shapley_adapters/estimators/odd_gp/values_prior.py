@@ -28,7 +28,7 @@ from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.complements import complements
 from ..value_errors import ValueErrors
 
-_CONSTANT = 100.0
+CONSTANT = 100.0
 """Variance of the constant, where that of all values is 1: large, because it is of no interest."""
 
 _PAIRS, _TRIPLES, _LARGER, _SIZES = (
@@ -110,12 +110,8 @@ class Products:
         Strengths are rounded to powers of two: players of the same strength take one product.
         """
         n_players = len(variances)
-        strengths = variances / variances.mean()
-        strengths += _LEAST_STRENGTH * (1 - strengths)
-        for _ in range(20):  # what is above the largest share goes to the others
-            strengths = np.minimum(strengths, _LARGEST_SHARE * n_players)
-            strengths *= n_players / strengths.sum()
-        strengths = 2.0 ** np.round(np.log2(strengths))
+        strengths = limited_strengths(variances, _LEAST_STRENGTH, _LARGEST_SHARE)
+        strengths = np.exp2(np.round(np.log2(strengths)))
         return replace(self, strengths=strengths * (n_players / strengths.sum()))
 
     @cached_property
@@ -182,7 +178,7 @@ class Products:
             kernel = prior.pairs * shares[0]
             kernel += prior.triples * shares[1]
             kernel += prior.larger * shares[2]
-        kernel += _CONSTANT
+        kernel += CONSTANT
         functions = self.functions_of_size()
         if prior.sizes:
             kernel += prior.sizes * functions @ functions.T
@@ -274,6 +270,17 @@ class SizeFactors:
         own = float((factors[1:] + factors[:-1]).mean())
         total = float(factors[-1] + factors[0])
         return own, (total - own) / max(1, n_players - 1)
+
+
+def limited_strengths(variances: FloatArray, least: float, largest_share: float) -> FloatArray:
+    """Return strengths of mean 1 in proportion to variances, (M,), between bounds."""
+    n_players = len(variances)
+    strengths: FloatArray = variances / variances.mean()
+    strengths += least * (1 - strengths)
+    for _ in range(20):  # what is above the largest share goes to the others
+        strengths = np.minimum(strengths, largest_share * n_players)
+        strengths *= n_players / strengths.sum()
+    return strengths
 
 
 def sums_over_sets(powers: list[Any]) -> list[Any]:
