@@ -381,8 +381,9 @@ def test_outputs_alike_share_their_factors(monkeypatch):
     factors = np.array([1.0, -2.0, 0.01, 7.0])
     alone = posterior_of_values(coalitions, values)
     together = posterior_of_values(coalitions, values * factors, n_outputs=4)
-    # For equal strengths, and two kinds of others; with and without factors of the sizes.
-    assert len(n_solved) == 2 * 3 * 2
+    # With and without factors of the sizes, for equal strengths and those by the effects; and for
+    # those that are fitted.
+    assert len(n_solved) == 2 * (2 * 2 + 1)
     np.testing.assert_allclose(together.means, alone.means * factors, atol=1e-9)
     np.testing.assert_allclose(together.variances, alone.variances * factors**2, rtol=1e-9)
 
