@@ -426,6 +426,16 @@ def test_many_outputs_alike_share_variances_of_effects(most, monkeypatch):
     assert 0.88 < held.mean() <= 1
 
 
+def test_rows_do_not_depend_on_each_other():
+    """Each chooses its own factors of the sizes, of which some have a tilt and others have none."""
+    coalitions, values, _ = outputs_of_few_players(range(30))
+    together = posterior_of_values(coalitions, values)
+    for row in range(30):
+        alone = posterior_of_values(coalitions, values[:, [row]])
+        np.testing.assert_array_equal(together.means[:, [row]], alone.means)
+        np.testing.assert_array_equal(together.variances[:, [row]], alone.variances)
+
+
 def test_outputs_of_other_players_stay_separate():
     coalitions, values, exact = outputs_of_few_players(range(24))
     errors = [

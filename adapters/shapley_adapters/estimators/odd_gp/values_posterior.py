@@ -443,22 +443,32 @@ def _fits(
     """Return the fits of games, (n, B), that are averaged.
 
     They are by equal strengths and by those of the effects. Few values have both with and without
-    factors of the sizes, and strengths that are fitted to them, by the likelier of these.
+    factors of the sizes, and strengths that are fitted to them, by what is likelier for the row.
     """
     are_few = len(values) <= _FEW_VALUES
-    found, likeliest = [], (-np.inf, factors, list[_Fit]())
-    for of_sizes in dict.fromkeys([factors, SizeFactors()] if are_few else [factors]):
+    tried = list(dict.fromkeys([factors, SizeFactors()] if are_few else [factors]))
+    evidence = np.full((len(tried), len(rows)), -np.inf)
+    found, starts = [], []
+    for own_evidence, of_sizes in zip(evidence, tried, strict=True):
         of_games = products, of_sizes, values, errors, rows
         equal = _fits_by_equal_strengths(prior, *of_games, n_outputs, is_sparse)
         fits = [*equal, *_fits_by_strengths(*of_games, equal)]
-        evidence = np.full(len(rows), -np.inf)
         for fit in fits:
-            evidence[fit.games] = np.maximum(evidence[fit.games], fit.evidence)
-        likeliest = max(likeliest, (evidence.sum(), of_sizes, equal), key=lambda choice: choice[0])
+            own_evidence[fit.games] = np.maximum(own_evidence[fit.games], fit.evidence)
         found += fits
-    if are_few:
-        _, of_sizes, equal = likeliest
-        found += _fits_by_strengths(products, of_sizes, values, errors, rows, equal, prior)
+        starts.append(equal)
+    if not are_few:
+        return found
+    firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+    of_rows = np.argmax(np.add.reduceat(evidence, firsts, axis=1), axis=0)
+    likelier = of_rows[np.searchsorted(rows[firsts], rows)]
+    for index, (of_sizes, equal) in enumerate(zip(tried, starts, strict=True)):
+        of_games = products, of_sizes, values, errors, rows
+        chosen = [
+            replace(fit, has_mixture=fit.has_mixture & (likelier[fit.games] == index))
+            for fit in equal
+        ]
+        found += _fits_by_strengths(*of_games, chosen, prior)
     return found
 
 
