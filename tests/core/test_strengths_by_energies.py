@@ -32,10 +32,11 @@ def covariance(members, strengths, scales):
     total = np.full((len(members), len(members)), CONSTANT)
     for size, scale in enumerate(scales, 1):
         sets = list(combinations(range(n_players), size))
-        norm = sum(np.ones(n_players)[list(players)].prod() for players in sets)
         for players in sets:
             product = signs[:, players].prod(axis=1) * (factors if size == 1 else 1.0)
-            total += scale / norm * strengths[list(players)].prod() * np.outer(product, product)
+            total += (
+                scale / len(sets) * strengths[list(players)].prod() * np.outer(product, product)
+            )
     return total
 
 

@@ -154,10 +154,10 @@ class _Energies:
     @cached_property
     def of_sizes(self) -> list[FloatArray]:
         """Return the covariances by one, two, three and more players, (n, n) each."""
-        single, pairs, triples, *larger = (
-            share * part for share, part in zip(self.shares[1:], self.sums[1:], strict=True)
-        )
         single = self.singles * self.sums[1]
+        pairs, triples, *larger = (
+            share * part for share, part in zip(self.shares[2:], self.sums[2:], strict=True)
+        )
         return [single, pairs, triples, sum(larger, start=np.zeros_like(single))]
 
     def expected_and_observed(

@@ -156,23 +156,34 @@ class _Evidence:
             scores.append(
                 -n / 2 * np.log(np.maximum(squares, TINY)) - np.log(np.diagonal(factor)).sum()
             )
-        best = _best_of_rows(np.array(scores), games // self.n_outputs)
+        best = _best_of_outputs(np.array(scores), games // self.n_outputs)
         for index in np.unique(best).tolist():
             yield *candidates[index], games[best == index]
 
 
-def _best_of_rows(scores: FloatArray, rows: IntArray) -> IntArray:
-    """Return the best candidate for each game, (B,), given scores, (C, B), and its row.
+def best_of_rows(scores: FloatArray, rows: IntArray) -> IntArray:
+    """Return the candidate that is best for all games of a row together, for each game, (B,).
 
-    It is the best one for all outputs of the row, unless these are few and the game has a much
-    better one.
+    Parameters
+    ----------
+    scores : array, (C, B)
+        Those of the candidates.
+    rows : array, (B,)
+        The row of each game, in ascending order.
     """
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     of_rows = np.argmax(np.add.reduceat(scores, starts, axis=1), axis=0)
-    common = of_rows[np.searchsorted(rows[starts], rows)]
-    own = np.argmax(scores, axis=0)
+    best: IntArray = of_rows[np.searchsorted(rows[starts], rows)]
+    return best
+
+
+def _best_of_outputs(scores: FloatArray, rows: IntArray) -> IntArray:
+    """Return the best candidate of the row, or of the game, for each game, (B,).
+
+    A game has its own where that is much better and the row has few games.
+    """
+    common, own = best_of_rows(scores, rows), np.argmax(scores, axis=0)
     gains = np.take_along_axis(scores, np.array([own, common]), axis=0)
-    counts = np.add.reduceat(np.ones(len(rows)), starts)
-    are_few = counts[np.searchsorted(rows[starts], rows)] <= MOST_PRIORS
+    are_few = np.bincount(rows)[rows] <= MOST_PRIORS
     best: IntArray = np.where((gains[0] - gains[1] > _MUCH_BETTER) & are_few, own, common)
     return best

@@ -37,6 +37,7 @@ from .sparse_main_effects import (
 from .strengths_by_energies import fitted_strengths
 from .values_evidence import (
     MOST_PRIORS,
+    best_of_rows,
     games_by_prior,
     operations_of_priors,
     spread_outputs,
@@ -416,9 +417,9 @@ def _posterior_of_games(
     by_prior = games_by_prior(products, scaled, errors, n_outputs)
     confidence = max(_LEAST_CONFIDENCE, min(1.0, n_players / (_PLAYERS_PER_VALUE * len(members))))
     for (prior, factors), games in by_prior.items():
-        values, rows = scaled[:, games], games // n_outputs
-        fits = _fits(products, prior, factors, values, errors, rows, n_outputs, is_sparse)
-        for own, of_games in _by_games(fits):
+        rows = games // n_outputs
+        given = _Games(products, scaled[:, games], errors, rows, n_outputs, is_sparse)
+        for own, of_games in _by_games(_fits(given, prior, factors)):
             means[:, games[own]], found, scales[games[own]] = _averaged(of_games, confidence)
             variances[:, games[own]] = found
     total = by_game[:, 1] - by_game[:, 0]
@@ -430,109 +431,113 @@ def _posterior_of_games(
     return ValuesPosterior(means, variances, freedom, scales)
 
 
-def _fits(
-    products: Products,
-    prior: Variances,
-    factors: SizeFactors,
-    values: FloatArray,
-    errors: ErrorCovariances | None,
-    rows: IntArray,
-    n_outputs: int,
-    is_sparse: bool,
-) -> list[_Fit]:
-    """Return the fits of games, (n, B), that are averaged.
+@dataclass(frozen=True)
+class _Games:
+    """The values of games that share a prior.
+
+    Attributes
+    ----------
+    products : Products
+        Those of the coalitions, with equal strengths.
+    values : array, (n, B)
+        The values.
+    errors : ErrorCovariances, optional
+        Of the errors of the values.
+    rows : array, (B,)
+        The row of each game, in ascending order.
+    n_outputs : int
+        The outputs of a row.
+    is_sparse : bool
+        Whether players may have variances of their own.
+    """
+
+    products: Products
+    values: FloatArray
+    errors: ErrorCovariances | None
+    rows: IntArray
+    n_outputs: int
+    is_sparse: bool
+
+
+def _fits(given: _Games, prior: Variances, factors: SizeFactors) -> list[_Fit]:
+    """Return the fits of games that are averaged.
 
     They are by equal strengths and by those of the effects. Few values have both with and without
     factors of the sizes, and strengths that are fitted to them, by what is likelier for the row.
     """
-    are_few = len(values) <= _FEW_VALUES
+    are_few = len(given.values) <= _FEW_VALUES
     tried = list(dict.fromkeys([factors, SizeFactors()] if are_few else [factors]))
-    evidence = np.full((len(tried), len(rows)), -np.inf)
+    evidence = np.full((len(tried), len(given.rows)), -np.inf)
     found, starts = [], []
     for own_evidence, of_sizes in zip(evidence, tried, strict=True):
-        of_games = products, of_sizes, values, errors, rows
-        equal = _fits_by_equal_strengths(prior, *of_games, n_outputs, is_sparse)
-        fits = [*equal, *_fits_by_strengths(*of_games, equal)]
+        equal = _fits_by_equal_strengths(given, prior, of_sizes)
+        fits = [*equal, *_fits_by_strengths(given, of_sizes, equal)]
         for fit in fits:
             own_evidence[fit.games] = np.maximum(own_evidence[fit.games], fit.evidence)
         found += fits
         starts.append(equal)
     if not are_few:
         return found
-    firsts = np.flatnonzero(np.diff(rows, prepend=-1))
-    of_rows = np.argmax(np.add.reduceat(evidence, firsts, axis=1), axis=0)
-    likelier = of_rows[np.searchsorted(rows[firsts], rows)]
+    likelier = best_of_rows(evidence, given.rows)
     for index, (of_sizes, equal) in enumerate(zip(tried, starts, strict=True)):
-        of_games = products, of_sizes, values, errors, rows
         chosen = [
             replace(fit, has_mixture=fit.has_mixture & (likelier[fit.games] == index))
             for fit in equal
         ]
-        found += _fits_by_strengths(*of_games, chosen, prior)
+        found += _fits_by_strengths(given, of_sizes, chosen, prior)
     return found
 
 
-def _fits_by_equal_strengths(
-    prior: Variances,
-    products: Products,
-    factors: SizeFactors,
-    values: FloatArray,
-    errors: ErrorCovariances | None,
-    rows: IntArray,
-    n_outputs: int,
-    is_sparse: bool,
-) -> list[_Fit]:
-    """Return the fits of games, (n, B), in which all players interact alike."""
-    regression = _Regression.from_values(products, prior, factors, values, errors)
-    given = regression.given_effects(products, prior, factors)
+def _fits_by_equal_strengths(given: _Games, prior: Variances, factors: SizeFactors) -> list[_Fit]:
+    """Return the fits of games in which all players interact alike."""
+    regression = _Regression.from_values(given.products, prior, factors, given.values, given.errors)
+    slopes = regression.given_effects(given.products, prior, factors)
     return [
         _Fit.from_effects(
-            regression, main_effects(*regression.of_all.of_games(own), is_sparse, start), own, given
+            regression,
+            main_effects(*regression.of_all.of_games(own), given.is_sparse, start),
+            own,
+            slopes,
         )
-        for own, start in _clusters(regression.of_all, rows, n_outputs, is_sparse)
+        for own, start in _clusters(regression.of_all, given)
     ]
 
 
 def _clusters(
-    equations: _NormalEquations, rows: IntArray, n_outputs: int, is_sparse: bool
+    equations: _NormalEquations, given: _Games
 ) -> Iterator[tuple[IntArray, MainEffects | None]]:
     """Yield games that share the variances of their effects, and effects to start from.
 
     Of a few outputs, each has its own. Of many outputs of a row, those with similar second moments
     share them.
     """
-    if n_outputs <= _MOST_APART:
-        for game in range(len(rows)):
+    if given.n_outputs <= _MOST_APART:
+        for game in range(len(given.rows)):
             yield np.array([game]), None
         return
-    for row in np.unique(rows):
-        games = np.flatnonzero(rows == row)
-        if not is_sparse:
+    for row in np.unique(given.rows):
+        games = np.flatnonzero(given.rows == row)
+        if not given.is_sparse:
             yield games, None
             continue
-        chosen = spread_outputs(n_outputs)
-        whole = main_effects(*equations.of_games(games[chosen]), is_sparse)[-1]
-        if len(chosen) < n_outputs:
+        chosen = spread_outputs(given.n_outputs)
+        whole = main_effects(*equations.of_games(games[chosen]), given.is_sparse)[-1]
+        if len(chosen) < given.n_outputs:
             whole = followed(*equations.of_games(games), whole)
         for part in similar_outputs(whole.second_moments):
             yield games[part], whole.subset_games(part)
 
 
 def _fits_by_strengths(
-    products: Products,
-    factors: SizeFactors,
-    values: FloatArray,
-    errors: ErrorCovariances | None,
-    rows: IntArray,
-    fits: list[_Fit],
-    start_prior: Variances | None = None,
+    given: _Games, factors: SizeFactors, fits: list[_Fit], start_prior: Variances | None = None
 ) -> Iterator[_Fit]:
-    """Yield the fits of games, (n, B), of which few players matter, by strengths of their own.
+    """Yield the fits of games of which few players matter, by strengths of their own.
 
     These are the moments of their effects or, with a prior to start from, fitted to the values.
     """
+    products, values, errors = given.products, given.values, given.errors
     least = _SIMILAR if start_prior is None else _VERY_SIMILAR
-    for alike in _alike(fits, rows, least):
+    for alike in _alike(fits, given.rows, least):
         games = np.sort(np.concatenate([fit.games[fit.has_mixture] for fit in alike]))
         moments = [fit.moments[:, fit.has_mixture].T for fit in alike]
         weights = np.mean(np.concatenate(moments), axis=0)
@@ -549,7 +554,7 @@ def _fits_by_strengths(
         for prior, at in by_prior:
             chosen = games[at]
             regression = _Regression.from_values(own, prior, factors, values[:, chosen], errors)
-            given = regression.given_effects(own, prior, factors)
+            slopes = regression.given_effects(own, prior, factors)
             for fit in alike:
                 is_in = np.isin(fit.games, chosen) & fit.has_mixture
                 if not is_in.any():
@@ -557,7 +562,7 @@ def _fits_by_strengths(
                 places = np.searchsorted(chosen, fit.games[is_in])
                 start = fit.effects.subset_games(np.flatnonzero(is_in))
                 effects = main_effects(*regression.of_all.of_games(places), True, start)
-                of_fit = _Fit.from_effects(regression, effects, places, given)
+                of_fit = _Fit.from_effects(regression, effects, places, slopes)
                 yield replace(of_fit, games=fit.games[is_in])
 
 
