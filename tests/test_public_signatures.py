@@ -46,8 +46,14 @@ def test_provisional_names_are_public():
 
 def signatures():
     """Return a line for each public name, with its parameters and their defaults."""
+    return [f"{path}{parameters(value)}" for path, value in public_values()]
+
+
+def public_values():
+    """Yield the path and the value of each public name and method of the three packages."""
     seen = set()
-    return [line for name in OWN for line in of_package(__import__(name), name, seen)]
+    for name in OWN:
+        yield from of_package(__import__(name), name, seen)
 
 
 def of_package(package, path, seen):
@@ -56,7 +62,7 @@ def of_package(package, path, seen):
         if isinstance(value, types.ModuleType):
             yield from of_package(value, f"{path}.{name}", seen)
         else:
-            yield f"{path}.{name}{parameters(value)}"
+            yield f"{path}.{name}", value
             if inspect.isclass(value):
                 yield from of_class(value, f"{path}.{name}", seen)
 
@@ -70,7 +76,7 @@ def of_class(kind, path, seen):
         if name.startswith("_") or not is_own or not callable(function) or function in seen:
             continue
         seen.add(function)
-        yield f"{path}.{name}{parameters(function)}"
+        yield f"{path}.{name}", function
 
 
 def parameters(value):
