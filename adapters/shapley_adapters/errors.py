@@ -11,10 +11,10 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, SupportsInt
+from typing import SupportsInt
 
 
 class ShapleyExtError(Exception):
@@ -154,9 +154,7 @@ def warnings_once() -> Iterator[None]:
         _subjects.reset(token)
 
 
-def warn_user(
-    message: str, subject: str | None = None, category: type[Warning] = ShapleyExtWarning
-) -> None:
+def warn_user(message: str, subject: str | None = None) -> None:
     """Warn at the line of the user's code that called us or a host.
 
     `subject` identifies warnings whose texts differ in numbers only.
@@ -170,35 +168,7 @@ def warn_user(
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
-
-
-class FormerName:
-    """A former name of a method, for the body of its class: it warns with the present name."""
-
-    def __init__(self, present: str) -> None:
-        self.present = present
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.former = name
-
-    def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
-        """Return the method, which warns when it is called."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            warn_renamed(owner.__name__, self.former, self.present)
-            return getattr(owner if instance is None else instance, self.present)(*args, **kwargs)
-
-        return call
-
-
-def warn_renamed(owner: str, former: str, present: str) -> None:
-    """Warn that a method has another name now."""
-    warn_user(
-        f"{owner}.{former} is deprecated since version 0.1 and will be removed in 0.2: use "
-        f"{owner}.{present}.",
-        category=FutureWarning,
-    )
+    warnings.warn(message, ShapleyExtWarning, stacklevel=level)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.tables import CoalitionTable
-from ..errors import FormerName, InvalidArgumentError, warn_renamed
+from ..errors import InvalidArgumentError
 from ..interactions.result import PairSolution
 from .value_errors import ValueErrors
 
@@ -161,14 +161,6 @@ class Design:
         """Return the design of some of the rows, given by their indices."""
         del indices  # all rows share the design
         return self
-
-    of_rows = FormerName("subset_rows")
-
-    def __init_subclass__(cls) -> None:
-        """Take the method of a subclass that still has the former name."""
-        if "of_rows" in vars(cls):
-            warn_renamed(cls.__name__, "of_rows", "subset_rows")
-            cls.subset_rows = vars(cls)["of_rows"]  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

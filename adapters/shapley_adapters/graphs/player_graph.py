@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..arguments import checked_count
 from ..array_types import IntArray
-from ..errors import FormerName, InvalidArgumentError
+from ..errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +101,6 @@ class PlayerGraph:
         return cls.from_edges(
             len(number), [(number[edge[0]], number[edge[1]]) for edge in graph.edges]
         )
-
-    of_edges = FormerName("from_edges")
-    of_networkx = FormerName("from_networkx")
 
     @classmethod
     def line(cls, n_players: int) -> PlayerGraph:

@@ -12,7 +12,7 @@ import scipy.special
 
 from ..arguments import checked_count, checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
-from ..errors import FormerName, InvalidArgumentError
+from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
 from ..interactions.triples import Triple
@@ -214,8 +214,6 @@ class Estimate:
         """Return the estimate of one row, without interactions."""
         arrays = {name: getattr(self, name)[row : row + 1] for name in self._arrays()}
         return replace(self, interactions=None, **arrays)
-
-    of_row = FormerName("subset_row")
 
     def to_shapiq(self, row: int = 0, output: int = 0) -> Any:
         """Return the interactions of a row as `shapiq.InteractionValues`.
