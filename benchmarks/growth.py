@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
-OTHERS = ("semivalue", "simsemivalue", "svarm", "owen", "lshapley", "cshapley", "myerson")
+OTHERS = ("semivalue", "simsemivalue", "lshapley", "cshapley", "myerson")
 """Estimators that are measured where the command names them."""
 
 ALL = ESTIMATORS + OTHERS

@@ -27,8 +27,6 @@ ESTIMATORS = {
     "SHEAR": core.Shear,
     "semivalue": core.Semivalue,
     "sim-semivalue": core.SimSemivalue,
-    "SVARM": core.SVARM,
-    "Owen sampling": core.Owen,
     "least squares": core.LeastSquares,
     "oddgp": core.OddGP,
 }

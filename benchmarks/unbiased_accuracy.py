@@ -31,8 +31,6 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "random order": core.RandomOrder,
     "least squares": core.UnbiasedLeastSquares,
     "semivalue": core.Semivalue,
-    "SVARM": core.SVARM,
-    "Owen": core.Owen,
     "SHEAR": core.Shear,
 }
 

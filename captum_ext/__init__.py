@@ -26,7 +26,6 @@ from .aggregates.ava import AVA
 from .aggregates.convex import Convex
 from .aggregates.methods import Centroid, LowComplexity, combine
 from .attributions.methods import (
-    SVARM,
     Asymmetric,
     Best,
     CShapley,
@@ -36,7 +35,6 @@ from .attributions.methods import (
     LShapley,
     Myerson,
     OddGP,
-    Owen,
     RandomOrder,
     Semivalue,
     Shear,
@@ -57,7 +55,6 @@ from .results.tensor_results import StreamedAttributions
 
 __all__ = [
     "AVA",
-    "SVARM",
     "Asymmetric",
     "BaselineDistribution",
     "Best",
@@ -75,7 +72,6 @@ __all__ = [
     "LowComplexity",
     "Myerson",
     "OddGP",
-    "Owen",
     "PerExample",
     "PlayerGraph",
     "PlayerTree",

@@ -37,13 +37,11 @@ from .explainers import (
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
-    OwenExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
     SimShapExplainer,
-    SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
 from .importance import global_importance
@@ -74,12 +72,10 @@ __all__ = [
     "LowComplexityExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
-    "OwenExplainer",
     "PlayerGraph",
     "PlayerTree",
     "RandomOrderExplainer",
     "RemoteModel",
-    "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",

@@ -14,11 +14,9 @@ from .estimators.graph.l_shapley import LShapley
 from .estimators.graph.myerson import Myerson
 from .estimators.least_squares.regression import LeastSquares, UnbiasedLeastSquares, least_squares
 from .estimators.odd_gp.estimator import OddGP
-from .estimators.owen import Owen
 from .estimators.random_order import RandomOrder
 from .estimators.semivalues import Semivalue, SimSemivalue
 from .estimators.shear.estimator import Shear
-from .estimators.svarm import SVARM
 from .games.game import DifferentiableGame, Game
 from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
@@ -36,7 +34,6 @@ from .series_windows import windows
 __version__ = "0.1.0"
 
 __all__ = [
-    "SVARM",
     "Asymmetric",
     "Best",
     "CShapley",
@@ -50,7 +47,6 @@ __all__ = [
     "LeastSquares",
     "Myerson",
     "OddGP",
-    "Owen",
     "Partial",
     "Plan",
     "PlayerGraph",

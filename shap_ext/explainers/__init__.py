@@ -10,12 +10,10 @@ from .methods import (
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
-    OwenExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
-    SVARMExplainer,
 )
 from .networks import FastShapExplainer, SimShapExplainer
 
@@ -30,9 +28,7 @@ __all__ = [
     "LeastSquaresExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
-    "OwenExplainer",
     "RandomOrderExplainer",
-    "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",

@@ -60,8 +60,8 @@ def convergence(
     Notes
     -----
     The points of a line share evaluations, so that they are closer to each other than separate runs
-    would be. `Owen` and `Shear` plan their draws for the whole budget; their first points need a
-    large part of it.
+    would be. `Shear` plans its draws for the whole budget; its first points need a large part of
+    it.
     """
     trace = _checked_trace(explanation)
     checked_count("max_display", max_display)

@@ -242,7 +242,7 @@ def test_a_budget_too_small_for_any_row_is_refused_before_anything_is_evaluated(
     active = np.array([[True] * 7, [True] * 3 + [False] * 4])
     game = TableGame(random_game(7, n_rows=2).values, active=active)
     with pytest.raises(BudgetError, match="7 players"):
-        core.estimate(game, core.SVARM(), core.Settings(seed=0, budget=9))
+        core.estimate(game, core.Semivalue(), core.Settings(seed=0, budget=9))
     assert game.asked == []
 
 

@@ -4,7 +4,6 @@ A new estimator needs rows here: lists of names and classes, bounds and most bud
 these rows. Tests whose budgets are plain numbers suit estimators that need no more than SHEAR.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,13 +143,6 @@ _OF_LEAST_SQUARES: dict[str, Any] = {
 
 def _constant(least: int) -> Callable[[int], int]:
     return lambda m: least
-
-
-def _of_svarm(n_players):
-    """Return the cost of the exact sizes and of one partition of each other size."""
-    sizes = range(2, (n_players - 1) // 2 + 1)
-    of_half = 2 if n_players % 2 == 0 else 0
-    return 2 * n_players + 2 + sum(2 * math.ceil(n_players / size) for size in sizes) + of_half
 
 
 ESTIMATORS = [
@@ -317,56 +309,6 @@ ESTIMATORS = [
         {"efficient": False},
         is_efficient=False,
         least=lambda m: 4 * m + 2,
-    ),
-    Row(
-        "SVARM",
-        core.SVARM,
-        shap_ext.SVARMExplainer,
-        captum_ext.SVARM,
-        keeps_null_players=False,
-        least=_of_svarm,
-        is_in_matrix=True,
-    ),
-    Row(
-        "SVARM, single",
-        core.SVARM,
-        shap_ext.SVARMExplainer,
-        captum_ext.SVARM,
-        {"paired": False},
-        keeps_null_players=False,
-        exact_on_quadratic=False,
-        least=_of_svarm,
-    ),
-    Row(
-        "SVARM, as published",
-        core.SVARM,
-        shap_ext.SVARMExplainer,
-        captum_ext.SVARM,
-        {"paired": False, "centred": False, "efficient": False},
-        is_efficient=False,
-        keeps_null_players=False,
-        exact_on_additive=False,
-        exact_on_quadratic=False,
-        least=_of_svarm,
-    ),
-    Row(
-        "Owen",
-        core.Owen,
-        shap_ext.OwenExplainer,
-        captum_ext.Owen,
-        keeps_null_players=False,
-        least=lambda m: 2 * (m + 1) + 2,
-        is_in_matrix=True,
-    ),
-    Row(
-        "Owen, two levels, single, not efficient",
-        core.Owen,
-        shap_ext.OwenExplainer,
-        captum_ext.Owen,
-        {"levels": 2, "antithetic": False, "efficient": False},
-        is_efficient=False,
-        exact_on_quadratic=False,
-        least=lambda m: 2 * (m + 1) + 2,
     ),
     _shear("shear, auto", is_in_matrix=True),
     _shear("shear", options={"cooperators": "difference"}),

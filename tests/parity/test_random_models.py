@@ -242,7 +242,7 @@ def coverage(algorithm, level, kind="equal", n_seeds=30, options=None, **budget)
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
-@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares", "randomorder", "svarm"])
+@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares", "randomorder"])
 @pytest.mark.parametrize("level", [0.01, 1.0, 10.0])
 def test_intervals_hold_the_noise(algorithm, level):
     """Within 2^8 coalitions, of which three quarters are evaluated."""
@@ -295,14 +295,13 @@ def test_intervals_hold_noise_that_grows_with_the_coalition(repeats):
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
-@pytest.mark.parametrize(("algorithm", "budget"), [("owen", 220), ("randomorder", 220)])
-def test_standard_errors_hold_noise_that_units_share(algorithm, budget):
+def test_standard_errors_hold_noise_that_units_share():
     """Most of the 2^8 coalitions are in several units, and their errors with them.
 
     The mean square of 30 · 8 errors over their standard errors is 1. Those of a row have a part in
     common, so that it counts for at least 30 · 2 numbers: its own error is √(2 / 60) = .18.
     """
-    found = estimates(algorithm, lambda seed: noisy(3.0, seed), max_evals=budget)
+    found = estimates("randomorder", lambda seed: noisy(3.0, seed), max_evals=220)
     exact = attributions_of_smooth()
     squares = [((one.values[0, :, 0] - exact) / one.standard_errors[0, :, 0]) ** 2 for one in found]
     assert 1 - 3 * 0.18 < np.mean(squares) < 1 + 3 * 0.18
@@ -329,10 +328,9 @@ def chance_of_smooth(x):
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
-@pytest.mark.parametrize("algorithm", ["leastsquares", "owen"])
-def test_labels_that_are_equal_by_chance_are_random_all_the_same(algorithm):
+def test_labels_that_are_equal_by_chance_are_random_all_the_same():
     """Two pairs of labels are equal by chance in two of five calls; those here are chosen."""
-    found = estimates(algorithm, lambda seed: labels_of(seed, chance_of_smooth), max_evals=200)
+    found = estimates("leastsquares", lambda seed: labels_of(seed, chance_of_smooth), max_evals=200)
     assert np.mean([one.value_errors.any() for one in found]) > 0.9
     assert all(one.model_rows[0] + one.check_evaluations <= 1.02 * 200 for one in found)
     rng = np.random.default_rng(0)

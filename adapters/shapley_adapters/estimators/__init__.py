@@ -5,7 +5,7 @@ To write another estimator, inherit from `Estimator`; its methods are documented
 
 from ..coalitions.tables import CoalitionTable
 from .protocol import Design, DesignRequest, Estimator, Solution, WholeDesign
-from .units import UnitDesign, select_within_budget, solution_by_strata
+from .units import UnitDesign, average_draws, select_within_budget
 
 __all__ = [
     "CoalitionTable",
@@ -15,6 +15,6 @@ __all__ = [
     "Solution",
     "UnitDesign",
     "WholeDesign",
+    "average_draws",
     "select_within_budget",
-    "solution_by_strata",
 ]

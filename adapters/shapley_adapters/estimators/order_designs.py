@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -11,8 +10,10 @@ from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Solution
-from .units import with_errors_of_answers
 from .value_errors import ValueErrors
+
+_PROBES = 2**8
+"""Values whose errors are followed at once."""
 
 _ODD_SHARE = 1 / 3
 """Variance of what an order and its reverse have in common by chance, as a share of that between
@@ -132,8 +133,7 @@ def solve_orders_with_errors(
     them, and the spread between them does not show it.
     """
     if np.isfinite(errors.freedom) or len(design.chains) < 2 or len(design.block_chains):
-        solution = solve_orders(design, values)
-        return with_errors_of_answers(solution, partial(solve_orders, design), errors)
+        return _solve_with_answers(design, values, errors)
     n_players, n_coalitions = design.ranks.shape[1], values.shape[1]
     solution = solve_orders(design, values).with_variances(errors.variances_of_ends(n_players))
     n_units, n_each = design.chains.shape[:2]
@@ -150,6 +150,29 @@ def solve_orders_with_errors(
     shared = np.maximum(weights**2 - squares, 0.0)
     shared[:, :2] = 0.0  # the ends are in the errors above
     return solution.with_variances(shared @ errors.variances)
+
+
+def _solve_with_answers(design: OrdersDesign, values: ValueArray, errors: ValueErrors) -> Solution:
+    """Average the marginal contributions; add what independent errors of values leave in them.
+
+    The solution is linear in the values, and its variances are quadratic in them. So unit values
+    give the share of each error that is left, and the share that the variances hold already. These
+    differ where units share coalitions.
+    """
+    solution, n_coalitions = solve_orders(design, values), errors.odd.shape[1]
+    left, in_spread = np.zeros((2, *solution.values.shape))
+    for start in range(0, n_coalitions, _PROBES):
+        part = slice(start, min(start + _PROBES, n_coalitions))
+        units = np.eye(part.stop - start, n_coalitions, k=start)[..., None]
+        found = solve_orders(design, units)
+        variances = errors.variances[:, part]
+        left += (found.values[..., 0] ** 2).T @ variances
+        in_spread += (found.standard_errors[..., 0] ** 2).T @ variances
+    others = np.maximum(solution.standard_errors**2 - in_spread, 0.0)
+    total = left + others
+    squares = left**2 / errors.freedom + others**2 / solution.degrees_of_freedom
+    freedom = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=squares > 0)
+    return replace(solution, standard_errors=np.sqrt(total), degrees_of_freedom=freedom)
 
 
 def _interiors(ranks: IntArray, n_ranks: int, antithetic: bool) -> CoalitionArray:

@@ -1,8 +1,7 @@
-"""Units (coalitions that are useful only together), strata, and the residual of efficiency."""
+"""Units (coalitions that are useful only together), means of draws, and efficiency."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,9 +9,8 @@ import numpy as np
 
 from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
-from ..errors_of_means import pooled_variances
+from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Solution
-from .value_errors import ValueErrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -98,93 +96,23 @@ def share_residual(
     return Solution(attributions + shares * residuals, errors, freedom)
 
 
-def solution_by_strata(
-    certain: AttributionArray, strata: Sequence[FloatArray], values: ValueArray, efficient: bool
-) -> Solution:
-    """Return the certain part plus the mean of the draws of each stratum.
+def average_draws(draws: FloatArray, values: ValueArray, efficient: bool) -> Solution:
+    """Return the mean of independent draws, with standard errors of pooled variances.
 
-    A draw adds a number to every player, and these numbers depend on each other. Therefore the
+    A draw gives a number to every player, and these numbers may depend on each other. Therefore the
     efficiency residual is shared within each draw, before variances are estimated. The standard
     errors then need no assumption on the correlation of the players' errors.
 
     Parameters
     ----------
-    certain : array, (R, M, K)
-        The part of the attributions that does not depend on the draws.
-    strata : sequence of arrays, (R, n, M, K)
-        The n independent draws of each stratum, which are added to the players. n is at least 1.
+    draws : array, (R, n, M, K)
+        The n draws, at least 1. The standard errors of a single draw are NaN.
     values : array, (R, C, K)
         Coalition values; the first is that of the empty coalition, the second of all players.
     efficient : bool
         Whether all players get an equal share of v(N) − v(∅) − Σφ.
     """
     if efficient:
-        share = (values[:, 1] - values[:, 0])[:, None] / certain.shape[1]
-        certain = certain - certain.mean(axis=1, keepdims=True) + share
-        strata = [draws - draws.mean(axis=2, keepdims=True) for draws in strata]
-    attributions = sum((draws.mean(axis=1) for draws in strata), start=certain)
-    variances = np.array([_variance_of_mean(draws) for draws in strata])
-    free = np.array([draws.shape[1] - 1 for draws in strata])
-    pooled, freedom = pooled_variances(variances.sum(axis=0), _freedom(variances, free))
-    return Solution(attributions, np.sqrt(pooled), freedom)
-
-
-_MOST_PROBED, _PROBES = 2**13, 2**8
-"""Values, at most, whose errors are followed one by one, and how many at once. Far more coalitions
-than this hardly share any, so that their spread shows their errors."""
-
-
-def with_errors_of_answers(
-    solution: Solution, solve: Callable[[ValueArray], Solution], errors: ValueErrors
-) -> Solution:
-    """Return a solution with what independent errors of values leave in it.
-
-    The solution is linear in the values, and its variances are quadratic in them. So unit values
-    give the share of each error that is left, and the share that the variances hold already. These
-    differ where units share coalitions, or differences from common values.
-
-    Parameters
-    ----------
-    solution : Solution
-        The solution for the values.
-    solve : callable
-        Values, (n, C, 1), to their solutions.
-    errors : ValueErrors
-        The errors of the values.
-    """
-    n_coalitions = errors.odd.shape[1]
-    left, in_spread = np.zeros((2, *solution.values.shape))
-    for start in range(0, n_coalitions, _PROBES):
-        part = slice(start, min(start + _PROBES, n_coalitions))
-        units = np.eye(part.stop - start, n_coalitions, k=start)[..., None]
-        found = solve(units)
-        variances = errors.variances[:, part]
-        left += (found.values[..., 0] ** 2).T @ variances
-        in_spread += (found.standard_errors[..., 0] ** 2).T @ variances
-    others = np.maximum(solution.standard_errors**2 - in_spread, 0.0)
-    total = left + others
-    squares = left**2 / errors.freedom + others**2 / solution.degrees_of_freedom
-    freedom = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=squares > 0)
-    return replace(solution, standard_errors=np.sqrt(total), degrees_of_freedom=freedom)
-
-
-def _variance_of_mean(draws: FloatArray) -> FloatArray:
-    """Return the variance of the mean over axis 1; NaN if there is only one draw."""
-    n = draws.shape[1]
-    if n < 2:
-        return np.full_like(draws[:, 0], np.nan)
-    variance: FloatArray = draws.var(axis=1, ddof=1) / n
-    return variance
-
-
-def _freedom(variances: FloatArray, free: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of sums of variances over axis 0 (Welch and Satterthwaite).
-
-    The square of an estimated variance is too large by the factor 1 + 2 / f on average, which the
-    number 2 takes back: many strata of two draws each have about as many degrees of freedom.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares = variances**2 / (free[:, None, None, None] + 2)
-        freedom: FloatArray = variances.sum(axis=0) ** 2 / squares.sum(axis=0) - 2
-    # All draws of a player may be equal.
-    return np.where(np.isnan(freedom), float(free.sum()), freedom)
+        share = (values[:, 1] - values[:, 0])[:, None, None] / draws.shape[2]  # (R, 1, 1, K)
+        draws = draws - draws.mean(axis=2, keepdims=True) + share
+    return Solution(*pooled_mean_and_error(draws))
