@@ -1,4 +1,4 @@
-"""Interactions of pairs and triples from their definitions, sharing no code with the package."""
+"""Interactions of pairs from their definitions, sharing no code with the package."""
 
 from itertools import combinations, permutations
 from math import comb
@@ -20,22 +20,6 @@ def pair_interactions(index, n_players, value):
             for members in combinations(others, size):
                 total = total + _weight(index, n_players, size) * _derivative(value, members, pair)
         interactions[pair] = total
-    return interactions
-
-
-def triple_interactions(n_players, value):
-    """Return the Shapley interaction of each triple, {(i, j, k): …}, of a game of sets of players.
-
-    The third derivative at the coalitions of the other players, averaged by size, then over sizes.
-    """
-    interactions = {}
-    for triple in combinations(range(n_players), 3):
-        others = [player for player in range(n_players) if player not in triple]
-        of_sizes = [
-            np.mean([_third_derivative(value, members, triple) for members in of_size], axis=0)
-            for of_size in (combinations(others, size) for size in range(n_players - 2))
-        ]
-        interactions[triple] = np.mean(of_sizes, axis=0)
     return interactions
 
 
@@ -74,12 +58,6 @@ def _derivative(value, members, pair):
         - np.asarray(value(without | {second}))
         + np.asarray(value(without))
     )
-
-
-def _third_derivative(value, members, triple):
-    parts = [frozenset(part) for size in range(4) for part in combinations(triple, size)]
-    without = frozenset(members)
-    return sum((-1) ** (3 - len(part)) * np.asarray(value(without | part)) for part in parts)
 
 
 def _weight(index, n_players, size):

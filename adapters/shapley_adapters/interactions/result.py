@@ -17,7 +17,6 @@ from ..arguments import checked_choice
 from ..array_types import AttributionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, MissingPackageError
 from ..memory_bounds import memory_limit
-from .triples import StrongTriples
 
 INDICES = ("shapley", "shapley_taylor", "banzhaf")
 
@@ -166,14 +165,11 @@ class PairSolution:
         The interaction of each pair, and its standard error.
     main_errors : array, (R, M, K)
         Standard errors of the main effects: attributions less half of the player's interactions.
-    triples : StrongTriples, optional
-        The strongest triples, where the estimator searches for them.
     """
 
     values: FloatArray
     standard_errors: FloatArray
     main_errors: FloatArray
-    triples: StrongTriples | None = None
 
     @classmethod
     def exact(cls, values: FloatArray, n_players: int) -> PairSolution:
@@ -183,10 +179,7 @@ class PairSolution:
 
     def subset_rows(self, rows: IntArray | slice) -> PairSolution:
         """Return those of some rows."""
-        triples = None if self.triples is None else self.triples.subset_rows(rows)
-        return PairSolution(
-            self.values[rows], self.standard_errors[rows], self.main_errors[rows], triples
-        )
+        return PairSolution(self.values[rows], self.standard_errors[rows], self.main_errors[rows])
 
 
 @dataclass(frozen=True)
@@ -205,15 +198,12 @@ class PairInteractions:
         Their standard errors; 0 where every coalition was evaluated.
     main_errors : array, (R, M, K)
         Standard errors of the main effects, the diagonal of `matrices`.
-    triples : StrongTriples
-        The strongest triples.
     """
 
     index: str
     values: FloatArray
     standard_errors: FloatArray
     main_errors: FloatArray
-    triples: StrongTriples
 
     @classmethod
     def blank(cls, index: str, shape: tuple[int, int, int]) -> PairInteractions:
@@ -222,8 +212,7 @@ class PairInteractions:
         n_rows, n_players, n_outputs = shape
         n_pairs = n_players * (n_players - 1) // 2
         values, errors = np.zeros((2, n_rows, n_pairs, n_outputs))
-        triples = StrongTriples.blank(n_rows, n_outputs)
-        return cls(index, values, errors, np.zeros(shape), triples)
+        return cls(index, values, errors, np.zeros(shape))
 
     @staticmethod
     def check_memory(shape: tuple[int, int, int]) -> None:
@@ -257,7 +246,6 @@ class PairInteractions:
             self.values[rows],
             self.standard_errors[rows],
             self.main_errors[rows],
-            self.triples.subset_rows(rows),
         )
 
     def set_rows(self, start: int, stop: int, interactions: PairInteractions) -> None:
@@ -265,7 +253,6 @@ class PairInteractions:
         self.values[start:stop] = interactions.values
         self.standard_errors[start:stop] = interactions.standard_errors
         self.main_errors[start:stop] = interactions.main_errors
-        self.triples.set_rows(slice(start, stop), interactions.triples)
 
     def record(self, rows: IntArray, players: IntArray, solution: PairSolution) -> None:
         """Store the interactions of some rows, among their active players, (r, m)."""
@@ -274,8 +261,6 @@ class PairInteractions:
         self.values[rows[:, None], numbers] = solution.values
         self.standard_errors[rows[:, None], numbers] = solution.standard_errors
         self.main_errors[rows[:, None], players] = solution.main_errors
-        if solution.triples is not None:
-            self.triples.record(rows, players, solution.triples)
 
     def matrices(self, attributions: AttributionArray) -> FloatArray:
         """Return the matrix of each row and output in the convention of shap, (R, M, M, K).

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from ..arguments import checked_count, checked_probability
+from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
-from ..interactions.triples import Triple
 from ..model_usage import Usage
 from .solutions import Trace
 
@@ -266,60 +265,6 @@ class Estimate:
             freedom=freedom_of_pairs(self.degrees_of_freedom)[:, :, output],
             rounding=rounding_of_rows(values, empty, self.rounding),
         )
-
-    def strongest_triples(
-        self, names: Sequence[str] | None = None, row: int = 0, output: int = 0
-    ) -> list[Triple]:
-        """Return the strongest interactions of three players that stand out, at most ten.
-
-        They come from the evaluations of an estimate with `interactions="shapley"`, without any
-        further ones: by `oddgp` and `best`, from 31 players and about six evaluations per player
-        on. The value is the Shapley interaction index of the triple without interactions of five
-        and more players; conditions on few players, such as three words, have none. Candidates are
-        triples with strong pairs. Standard errors are posterior standard deviations. On drawn sums
-        of conjunctions among 50 players, intervals of 1.96 of them hold .83 to .94 of the triples
-        found at six to eight evaluations per player, and all among 100: the triples are chosen by
-        the same values.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the players.
-        row, output : int
-            The row and the output.
-
-        Returns
-        -------
-        list of Triple
-            Names, value and standard error of each, the largest value first; none where no triple
-            stands out.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If no triples were searched for.
-        """
-        triples = self._required_interactions().triples
-        n_rows, n_players, n_outputs = self.values.shape
-        for name, number, count in (("row", row, n_rows), ("output", output, n_outputs)):
-            if checked_count(name, number, minimum=0) >= count:
-                raise InvalidArgumentError(
-                    f"{name} must be less than {count}, the number of {name}s; got {number}."
-                )
-        if names is not None and len(names) != n_players:
-            raise InvalidArgumentError(
-                f"names has {len(names)} names for {n_players} players. Pass one for each player."
-            )
-        if not triples.are_searched[row]:
-            raise InvalidArgumentError(
-                f"row={row} has no triples. They are searched for with the index 'shapley' by "
-                "oddgp and best (OddGP and Best in captum), among at least 31 players, with six "
-                f"evaluations per player and 2 further ones; the row has {n_players} players and "
-                f"{self.evaluations[row]} evaluations."
-            )
-        if names is None:
-            names = [f"Feature {player}" for player in range(n_players)]
-        return triples.triples_of(row, output, names)
 
     def _required_interactions(self) -> PairInteractions:
         if self.interactions is None:

@@ -125,9 +125,7 @@ def pairs_near_one(
         value_errors = value_errors.at_scale(scales.exponents)
     pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
-    triples = None if pairs.triples is None else pairs.triples.mapped(scales.original)
-    values, errors, main_errors = map(scales.original, arrays)
-    return PairSolution(values, errors, main_errors, triples)
+    return PairSolution(*map(scales.original, arrays))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .smooth_games import are_smooth
-from .strong_triples import are_searched, strong_triples
 from .values_design import (
     N_SINGLES,
     are_few,
@@ -454,9 +453,6 @@ class OddGP(Estimator[OddDesign]):
             )
         of_errors = np.zeros_like(errors) if is_taylor else errors
         solution = pair_solution(found, of_errors)
-        if index == "shapley" and are_searched(n_players, len(members)):
-            signs, of_odd = _signs(_with_all(members)), (first - second) / 2
-            return replace(solution, triples=strong_triples(signs, of_odd, solution.values))
         if not is_taylor:
             return solution
         odd = self._solved(
