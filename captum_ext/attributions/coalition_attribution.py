@@ -420,20 +420,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     def interactions(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
-        baselines: BaselineType = None,
-        target: TargetType = None,
-        additional_forward_args: object = None,
-        feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
-        n_samples: int | None = None,
-        perturbations_per_eval: int | None = None,
-        *,
+        *arguments: Any,
         index: str = "shapley",
-        show_progress: bool = False,
         return_standard_error: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        max_seconds: float | None = None,
+        **options: Any,
     ) -> Any:
         """Return the interactions of all pairs of features, from the evaluations of `attribute`.
 
@@ -442,10 +432,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
         Parameters
         ----------
-        inputs, baselines, target, additional_forward_args, feature_mask, n_samples
-            As in `attribute`.
-        perturbations_per_eval, show_progress, tolerance, max_model_rows, repeats, max_seconds
-            As in `attribute`. The tolerance is one for the attributions.
+        inputs : Tensor or tuple of Tensors
+            The examples.
+        *arguments, **options
+            The other arguments of `attribute`. The tolerance is one for the attributions.
         index : {"shapley", "shapley_taylor", "banzhaf"}
             The index of interaction.
         return_standard_error : bool
@@ -480,25 +470,13 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         """
         from .pair_interactions import pair_interactions
 
-        arguments = (
-            inputs,
-            baselines,
-            target,
-            additional_forward_args,
-            feature_mask,
-            n_samples,
-            perturbations_per_eval,
-        )
         return pair_interactions(
             self,
-            arguments,
+            inputs,
+            *arguments,
             index=index,
             return_standard_error=return_standard_error,
-            show_progress=show_progress,
-            tolerance=tolerance,
-            max_model_rows=max_model_rows,
-            repeats=repeats,
-            max_seconds=max_seconds,
+            **options,
         )
 
     def attribute_stream(

@@ -19,16 +19,13 @@ from ..inputs.checks import checked_inputs
 
 def pair_interactions(
     method: Any,
-    arguments: tuple[Any, ...],
-    *,
+    inputs: Any,
+    *arguments: Any,
     index: str,
     return_standard_error: bool,
     **options: Any,
 ) -> Any:
-    """Return the interactions of all pairs of features; see `CoalitionAttribution.interactions`.
-
-    `arguments` are those of `attribute`, from `inputs` to `perturbations_per_eval`.
-    """
+    """Return the interactions of all pairs of features; see `CoalitionAttribution.interactions`."""
     if not method._evaluates_coalitions:
         raise InvalidArgumentTypeError(
             f"{type(method).__name__} has no interactions: its network gives attributions in one "
@@ -37,14 +34,20 @@ def pair_interactions(
     twin = copy.copy(method)
     twin._interaction_index = checked_choice("index", index, INDICES)
     checked_flag("return_standard_error", return_standard_error)
-    answer = twin.attribute(*arguments, return_standard_error=return_standard_error, **options)
+    answer = twin.attribute(
+        inputs,
+        *arguments,
+        return_input_shape=True,
+        return_standard_error=return_standard_error,
+        **options,
+    )
     attributions = answer[0] if return_standard_error else answer
     method.last_estimate = estimate = twin.last_estimate
     pairs = estimate.interactions
-    matrices = _as_tensor(pairs.matrices(estimate.values), arguments[0], attributions)
+    matrices = _as_tensor(pairs.matrices(estimate.values), inputs, attributions)
     if not return_standard_error:
         return matrices
-    return matrices, _as_tensor(pairs.error_matrices(), arguments[0], attributions)
+    return matrices, _as_tensor(pairs.error_matrices(), inputs, attributions)
 
 
 def _as_tensor(matrices: FloatArray, inputs: Any, attributions: Any) -> Tensor:

@@ -201,24 +201,6 @@ class AggregateExplainer(ModelExplainer):
         answer = self._explanation(combination, rows, outputs, time.time() - started)
         return with_record(answer if row is None else answer[0], self, started, None)
 
-    def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
-        """Explain one row and return a dict, as shap's own explainers do."""
-        if len(row_args) != 1:
-            raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
-        row = np.asarray(row_args[0])
-        answer = self(row[None], **arguments)
-        values = answer.values[0]
-        n_features = int(np.prod(row.shape))
-        return {
-            "values": values.reshape(n_features, *values.shape[row.ndim :]),
-            "expected_values": answer.base_values[0],
-            "mask_shapes": [row.shape],
-            "main_effects": None,
-            "clustering": None,
-            "error_std": None if answer.error_std is None else answer.error_std[0],
-            "output_names": answer.output_names,
-        }
-
     def _check_sums(self, combination: Combination, rows: Table) -> None:
         values = folded(
             combination.values, has_outputs(combination.values, rows)

@@ -51,13 +51,7 @@ from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
 from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
-from .legacy_calls import (
-    budget_of_samples,
-    check_sums,
-    dict_of_row,
-    no_expected_value,
-    shared_value,
-)
+from .legacy_calls import check_sums, no_expected_value, shared_value
 from .model_explainer import ModelExplainer
 
 if TYPE_CHECKING:
@@ -412,69 +406,24 @@ class CoalitionExplainer(ModelExplainer):
             has_batch_size=batch_size != "auto",
         )
 
-    def shap_interaction_values(
-        self,
-        X: Rows,
-        *,
-        nsamples: int | str = "auto",
-        index: str = "shapley",
-        silent: bool = False,
-    ) -> Any:
+    def shap_interaction_values(self, X: Rows, *, index: str = "shapley", **options: Any) -> Any:
         """Return the interactions of all pairs of features alone, as TreeExplainer does.
 
         Parameters
         ----------
         X : array, DataFrame or Series
             The rows, or one row: a Series, or an array of one dimension.
-        nsamples : int or "auto"
-            How many coalitions are evaluated for each row, as in `shap_values`: without the empty
-            coalition and that of all features.
         index : {"shapley", "shapley_taylor", "banzhaf"}
             The index of interaction.
-        silent : bool
-            Whether to show no progress bar.
+        **options
+            Those of a call of the explainer, such as `max_evals`.
 
         Returns
         -------
         array, (R, M, M) or (R, M, M, K)
             The values of `explainer(X, interactions=index)`. One row gives (M, M) or (M, M, K).
         """
-        explained = self(
-            X, max_evals=budget_of_samples(nsamples), silent=silent, interactions=index
-        )
-        return explained.values
-
-    def explain_row(
-        self,
-        *row_args: Rows,
-        max_evals: int | str = "auto",
-        main_effects: bool = False,
-        error_bounds: bool = False,
-        batch_size: int | str = "auto",
-        outputs: Outputs = None,
-        silent: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        max_seconds: float | None = None,
-        check_additivity: bool = False,
-    ) -> dict[str, Any]:
-        """Explain one row and return a dict, as shap's own explainers do."""
-        answer = self(
-            *(np.asarray(arg)[None] for arg in row_args),
-            max_evals=max_evals,
-            main_effects=main_effects,
-            error_bounds=error_bounds,
-            batch_size=batch_size,
-            outputs=outputs,
-            silent=silent,
-            tolerance=tolerance,
-            max_model_rows=max_model_rows,
-            repeats=repeats,
-            max_seconds=max_seconds,
-            check_additivity=check_additivity,
-        )
-        return dict_of_row(answer)
+        return self(X, interactions=index, **options).values
 
     def batch_function(
         self,

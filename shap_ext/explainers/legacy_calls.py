@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from shapley_adapters.arguments import checked_count, checked_flag
+from shapley_adapters.arguments import checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import (
     AdditivityError,
     InvalidArgumentError,
-    InvalidArgumentTypeError,
     NoExpectedValueError,
     row_number,
 )
@@ -48,31 +47,19 @@ def shap_values(
         raise InvalidArgumentError(
             f"nsamples={nsamples!r} and max_evals={max_evals!r} are two budgets; pass one."
         )
-    budget = budget_of_samples(nsamples) if max_evals is None else max_evals
+    n_inner = count_or_auto("nsamples", nsamples)
+    budget: int | str = "auto" if max_evals is None else max_evals
+    if n_inner is not None:
+        budget = n_inner + 2  # the empty coalition and that of all features
     try:
         explained = explainer(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
     except InvalidArgumentError as error:
-        if max_evals is not None or budget == "auto" or not str(error).startswith("max_evals="):
+        if n_inner is None or not str(error).startswith("max_evals="):
             raise
         raise type(error)(f"nsamples={nsamples} means max_evals={budget}: {error}") from error
     if isinstance(explained, list):
         return [part.values for part in explained]
     return explained.values
-
-
-def budget_of_samples(nsamples: object) -> int | str:
-    """Return the budget that has so many coalitions beside the empty one and that of all."""
-    if isinstance(nsamples, str) and nsamples == "auto":
-        return "auto"
-    return _checked_samples(nsamples) + 2
-
-
-def _checked_samples(nsamples: object) -> int:
-    if isinstance(nsamples, str):
-        raise InvalidArgumentTypeError(
-            f"nsamples must be a whole number or 'auto'; got {nsamples!r}."
-        )
-    return checked_count("nsamples", nsamples)
 
 
 def shared_value(values: FloatArray | None) -> FloatArray | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import IO, Any
 
+import numpy as np
 import shap
 
 from shapley_adapters.arguments import checked_flag, checked_seed
@@ -20,7 +21,7 @@ from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
 from ..inputs.native_frames import empty_table
 from ..shap_internals import Deserializer, Serializer, loader_of, prepared_attributes, saver_of
-from .legacy_calls import shap_values
+from .legacy_calls import dict_of_row, shap_values
 
 _STREAM = "shap_ext.CoalitionExplainer"
 
@@ -177,6 +178,10 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         """
         options = silent, check_additivity, l1_reg, gc_collect
         return shap_values(self, X, nsamples, max_evals, *options)
+
+    def explain_row(self, *row_args: Rows, **options: Any) -> dict[str, Any]:
+        """Explain one row with the options of a call; return a dict, as shap's explainers do."""
+        return dict_of_row(self(*(np.asarray(arg)[None] for arg in row_args), **options))
 
     @property
     def expected_value(self) -> Any:

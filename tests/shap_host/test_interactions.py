@@ -112,12 +112,12 @@ def test_the_array_alone():
     X = rows()
     explain = explainer()
     expected = explain(X, interactions=True, max_evals=202).values
-    np.testing.assert_array_equal(explain.shap_interaction_values(X, nsamples=200), expected)
-    taylor = explain.shap_interaction_values(X, nsamples=200, index="shapley_taylor")
+    np.testing.assert_array_equal(explain.shap_interaction_values(X, max_evals=202), expected)
+    taylor = explain.shap_interaction_values(X, max_evals=202, index="shapley_taylor")
     np.testing.assert_array_equal(
         taylor, explain(X, interactions="shapley_taylor", max_evals=202).values
     )
-    one = explain.shap_interaction_values(X[0], nsamples=200)
+    one = explain.shap_interaction_values(X[0], max_evals=202)
     np.testing.assert_array_equal(one, expected[0])
 
 
