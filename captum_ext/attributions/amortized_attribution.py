@@ -34,7 +34,6 @@ from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
 from .coalition_attribution import AttributeCall, CoalitionAttribution
-from .exported_networks import export_context
 from .surrogate import (
     Surrogate,
     bar_delay,
@@ -256,7 +255,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             If the file is damaged, of another method or version, or was trained on another forward
             function or with other baselines.
         """
-        from shapley_adapters.amortized.amortized import AmortizedShapley
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
         from shapley_adapters.amortized.network_files import refusing, typed
 
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
@@ -269,72 +268,17 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         with refusing(path, "explainer"):
             if math.prod(typed(list[int], about.host["output_shape"])) != about.n_outputs:
                 raise ValueError("its output_shape has another number of outputs")
-        self._checked_probes(loaded, str(path), baselines, additional_forward_args, feature_mask)
-        self.trained, self.labels = loaded, about.target
-        self._trained_function = self.forward_func
-        return self
-
-    def export(
-        self,
-        path: str | Path,
-        format: str | None = None,  # noqa: A002  the name of the argument elsewhere
-        baselines: Baselines = None,
-        additional_forward_args: object = None,
-        feature_mask: FeatureMask = None,
-    ) -> None:
-        """Write the trained network for programs that do not have this package.
-
-        The file holds a graph from `rows`, `active` and `total` to `attributions` and `gaps`, with
-        the standardising of the examples, the scale of the outputs and the sharing of the gap. Its
-        metadata say what these are, and hold the ids of the players, the reference and the
-        versions. The page "Explaining by networks" has an example. The file's results are compared
-        with the network's before it is kept.
-
-        Parameters
-        ----------
-        path : path
-            The file. Its end chooses the format: `.pt2`, `.pt` or `.onnx`.
-        format : {"pt2", "torchscript", "onnx"}, optional
-            The format, for other ends: a program of `torch.export`, a TorchScript, which new
-            versions of torch call deprecated, or ONNX, which needs onnx and onnxscript.
-        baselines, additional_forward_args, feature_mask
-            As in `fit`. The forward function is evaluated for the stored examples, to check this.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the format is unknown, the network cannot be exported in it, or the baselines are not
-            those of `fit`.
-        MissingPackageError
-            If the format needs a package that is not installed.
-        """
-        from shapley_adapters.amortized.export import export
-
-        trained = self._fitted()
-        arguments = baselines, additional_forward_args, feature_mask
-        call = self._checked_probes(trained, "trained", *arguments)
-        export(trained, path, format, export_context(self, call.game))
-
-    def _checked_probes(
-        self,
-        trained: AmortizedShapley,
-        path: str,
-        baselines: Baselines,
-        additional_forward_args: object,
-        feature_mask: FeatureMask,
-    ) -> AttributeCall:
-        """Return the call for the stored examples; refuse other models, baselines or groups."""
-        from shapley_adapters.amortized.amortized import ends_of
-
-        probes, layout = trained.saved.fingerprint.inputs, trained.saved.description.host["inputs"]
-        inputs = inputs_from_network(probes, layout, path)
+        probes = loaded.saved.fingerprint.inputs
+        inputs = inputs_from_network(probes, about.host["inputs"], str(path))
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
-        trained.check(game.n_players, probes.shape[1:])
-        trained.saved.fingerprint.check(ends_of(game, len(probes)))
-        return call
+        loaded.check(game.n_players, probes.shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        self.trained, self.labels = loaded, about.target
+        self._trained_function = self.forward_func
+        return self
 
     @attribute_method
     def attribute(

@@ -31,7 +31,6 @@ from ..games.explained_rows import ExplainedRows
 from ..inputs.rows_json import rows_as_json, rows_of_json
 from ..shap_internals import BAR_DELAY
 from .coalition_explainer import CoalitionExplainer
-from .exported_networks import export_context
 from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs
 
@@ -180,43 +179,6 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         else:
             shifted = shifted_rows(np.asarray(data)[used], n_shifted, seed)
         return self._valued(self.explained_rows((shifted,))), self._inputs(shifted)
-
-    def export(
-        self,
-        path: str | Path,
-        format: str | None = None,  # noqa: A002  the name of the argument elsewhere
-    ) -> None:
-        """Write the trained network for programs that do not have this package.
-
-        The file holds a graph from `rows`, `active` and `total` to `attributions` and `gaps`, with
-        the standardising of the rows, the scale of the outputs and the sharing of the gap. Its
-        metadata say what these are, and hold the names of players and outputs, the reference and
-        the versions. The page "Explaining by networks" has an example. The file's results are
-        compared with the network's before it is kept.
-
-        Parameters
-        ----------
-        path : path
-            The file. Its end chooses the format: `.pt2`, `.pt` or `.onnx`.
-        format : {"pt2", "torchscript", "onnx"}, optional
-            The format, for other ends: a program of `torch.export`, a TorchScript, which new
-            versions of torch call deprecated, or ONNX, which needs onnx and onnxscript.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the format is unknown, or the network cannot be exported in it.
-        MissingPackageError
-            If the format needs a package that is not installed.
-        """
-        from shapley_adapters.amortized.export import export
-
-        trained = self._fitted()
-        rows = self._stored_rows(trained, "trained")
-        if rows is None:
-            _check_rows(self.training_data)
-            rows = _part(self.training_data, 0, 1)
-        export(trained, path, format, export_context(self, rows))
 
     def stream(
         self, rows: Table, out: FloatArray | None = None, silent: bool = False
@@ -377,8 +339,14 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             )
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
         self.labels = loaded.saved.description.target
-        rows = self._stored_rows(loaded, str(path))
-        if rows is None:
+        rows_json = loaded.saved.description.host.get("rows")
+        probes = loaded.saved.fingerprint.inputs.numpy()
+        if rows_json is not None:
+            rows = rows_of_json(rows_json, str(path), len(probes))
+        elif self.features is None:
+            is_moved = self.student == "unet" and probes.ndim == 4
+            rows = np.moveaxis(probes, 1, -1) if is_moved else probes
+        else:
             warn_user(
                 f"shapley-ext cannot check whether {path} was trained on this model: its training "
                 "rows hold objects that cannot be stored in a file, or too many columns."
@@ -388,19 +356,6 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         loaded.check(game.n_players, self._inputs(rows).shape[1:])
         loaded.saved.fingerprint.check(ends_of(game, len(rows)))
         return loaded
-
-    def _stored_rows(self, trained: AmortizedShapley, path: str) -> Any:
-        """Return the rows that are stored with a network; None if there are none."""
-        rows_json, probes = (
-            trained.saved.description.host.get("rows"),
-            trained.saved.fingerprint.inputs,
-        )
-        if rows_json is not None:
-            return rows_of_json(rows_json, path, len(probes))
-        if self.features is not None:
-            return None
-        is_moved = self.student == "unet" and probes.ndim == 4
-        return np.moveaxis(probes.numpy(), 1, -1) if is_moved else probes.numpy()
 
 
 def _check_rows(data: Table) -> None:

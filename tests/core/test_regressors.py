@@ -145,11 +145,6 @@ def test_files_hold_arrays_and_give_the_same_numbers(tmp_path):
     assert {
         f"trained.network.network.{name}" for name in ("columns", "thresholds", "leaves")
     } <= names
-    made.export(tmp_path / "a.pt")
-    graph = torch.jit.load(tmp_path / "a.pt")
-    rows = torch.as_tensor(X[:9])
-    found, _ = graph(rows, torch.ones(9, 5, dtype=torch.bool), torch.full((9, 1), float("nan")))
-    np.testing.assert_allclose(found[:, :, 0], made.stream(X[:9], silent=True), atol=1e-6)
 
 
 def rewritten(path, change):
@@ -196,9 +191,8 @@ def test_regressors_of_scikit_learn(tmp_path):
     assert np.abs(found - exact).sum() < 0.3 * np.abs(exact).sum()
     assert not hasattr(forest, "estimators_")  # a copy is fitted, with a seed of its own
     np.testing.assert_array_equal(found, explainer(student=forest)(X[320:], silent=True).values)
-    for write in (made.save_trained, made.export):
-        with pytest.raises(InvalidArgumentError, match="ExtraTreesRegressor.*student='trees'"):
-            write(tmp_path / "a.pt")
+    with pytest.raises(InvalidArgumentError, match="ExtraTreesRegressor.*student='trees'"):
+        made.save_trained(tmp_path / "a.pt")
     assert not list(tmp_path.iterdir())
 
 

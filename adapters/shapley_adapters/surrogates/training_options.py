@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from ..amortized.amortized import AmortizedShapley
+    from ..amortized.explainer_network import ExplainerNetwork
     from ..amortized.regressors import ScikitRegressor
     from ..amortized.training import Training
     from ..pipeline.settings import Settings
@@ -124,6 +125,16 @@ class TrainingArguments:
 
     def __repr__(self) -> str:
         return described(self, self._presets)
+
+    @property
+    def network(self) -> ExplainerNetwork:
+        """The trained network, a torch module of this package.
+
+        It maps the numbers of rows, (R, …), in single precision as it sees them, and a bool tensor,
+        (R, M), to attributions, (R, M, K). Features that are false in the latter get 0. The sums
+        are not corrected, as if `efficient` were false.
+        """
+        return self._fitted().trained.network
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` (shap) or `load_trained` reads.
