@@ -23,9 +23,9 @@ _TRAINING = """student : {"embeddings", "mlp", "unet", "tokens", "trees"}, Modul
         for all; dense layers for any input; a U-Net for images; convolutions for sequences; or a
         module from inputs to attributions, (examples, features, outputs). `"trees"`: boosted trees,
         for tables, by LightGBM where it is installed, otherwise by scikit-learn; best for models
-        of trees. Or a regressor of scikit-learn, of several outputs, which cannot be saved by
-        `save_trained`. Copies of modules and regressors are trained. Trees and regressors need
-        labels `"oddgp"` or `"leastsquares"`, and ignore the options of epochs, steps and rates.
+        of trees. Or a regressor of scikit-learn, of several outputs. Copies of modules and
+        regressors are trained. Trees and regressors need labels `"oddgp"` or `"leastsquares"`,
+        ignore the options of epochs, steps and rates, and cannot be saved by `save_trained`.
     student_options : mapping, optional
         Options of a student given by its name, such as `{"widths": (256, 256)}`,
         `{"grid": (16, 16)}`, or `{"rounds": 100, "levels": 6}` of trees.

@@ -23,12 +23,13 @@ from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
 from .ledger import Ledger, SomeRows
+from .network_files import write_file
 from .networks import build, default_student, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
-from .regressors import FittedRegressor, LabelRegressor, ScikitRegressor, is_regressor
-from .storage import Description, Fingerprint, SavedExplainer, load, save
+from .regressors import FittedRegressor, ScikitRegressor, is_regressor
+from .storage import Description, Fingerprint, SavedExplainer, load
 from .training import TrainedNetwork, Training, check_target, train
 from .unlike_rows import n_shifted_rows
 
@@ -184,11 +185,9 @@ class AmortizedShapley:
             *(name, options, shape, n_players, n_outputs),
             *(training.target, training.seed, training.settings()),
         )
-        if not isinstance(module, LabelRegressor):
+        if not isinstance(module, FittedRegressor):
             _check_shape(explainer, rows, n_players)
         trained = train(rows, explainer, training, about.digest(module), shifted)
-        if isinstance(module, LabelRegressor):
-            about = replace(about, options=module.options())
         ends = np.stack([rows.empty, rows.empty + rows.grand_minus_empty], axis=1)
         return cls(SavedExplainer(trained, about, Fingerprint.from_rows(rows.inputs, ends)))
 
@@ -284,8 +283,21 @@ class AmortizedShapley:
             )
 
     def save(self, path: Path | str) -> None:
-        """Write everything to a file; see `load`."""
-        save(path, self.saved)
+        """Write everything to a file; see `load`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the student is trees, or a regressor of scikit-learn.
+        """
+        if isinstance(self.trained.network.network, FittedRegressor):
+            raise InvalidArgumentError(
+                f"A student of kind {self.saved.description.network!r} cannot be written to a "
+                "file: only a pickle holds objects of scikit-learn and LightGBM, and reading one "
+                "runs any code in it. Train a network, such as student='mlp'; or pickle the "
+                "explainer yourself, and read only files that you trust."
+            )
+        write_file(path, "explainer", self.saved)
 
     @classmethod
     def load(

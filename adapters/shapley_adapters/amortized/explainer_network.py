@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError, row_number
 from .embedding_network import EmbeddingNetwork
-from .regressors import LabelRegressor
 
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256
@@ -88,7 +87,7 @@ class ExplainerNetwork(nn.Module):
         with NaN or infinite numbers are refused.
         """
         size = batch_size or (_ROWS_AT_ONCE if len(inputs.shape) == 2 else _IMAGES_AT_ONCE)
-        if isinstance(self.network, (EmbeddingNetwork, LabelRegressor)):
+        if isinstance(self.network, EmbeddingNetwork):
             size = min(size, self.network.rows_at_once)
         self.eval()
         for start in range(0, len(inputs), size):

@@ -22,10 +22,9 @@ from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fitting import in_single_precision
 from .ledger import digest
-from .network_files import read_file, refusing, write_file
+from .network_files import read_file, refusing
 from .networks import NETWORKS, build
 from .objectives import TARGETS, method_of
-from .regressors import BoostedTrees, refuse_to_write
 from .training import TrainedNetwork, Training
 from .unlike_rows import MOST_ROWS
 
@@ -127,6 +126,8 @@ class Blueprint:
                 "the weights."
             )
         with refusing(path, owner), torch.device("meta"), in_single_precision():
+            if self.network == "trees":
+                raise ValueError("files hold no trees")
             shape = self.n_players, self.n_outputs
             return build(self.network, self.input_shape, *shape, self.options)
 
@@ -157,18 +158,6 @@ class SavedExplainer:
     trained: TrainedNetwork
     description: Description
     fingerprint: Fingerprint
-
-
-def save(path: Path | str, saved: SavedExplainer) -> None:
-    """Write a trained explainer to a file.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the student is a regressor of scikit-learn.
-    """
-    refuse_to_write(saved.trained.network.network)
-    write_file(path, "explainer", saved)
 
 
 def load(
@@ -225,5 +214,5 @@ def with_weights(
     with refusing(path, kind):
         owner.load_state_dict(weights, assign=True)
         for module in owner.eval().modules():
-            if isinstance(module, (BoostedTrees, EmbeddingNetwork)):
+            if isinstance(module, EmbeddingNetwork):
                 module.check_weights()

@@ -25,7 +25,7 @@ from .fitting import FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
 from .ledger import digest
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
-from .regressors import LabelRegressor, is_regressor
+from .regressors import FittedRegressor, is_regressor
 from .stated_errors import StatedErrors
 from .unlike_rows import ReferenceRows
 
@@ -198,7 +198,7 @@ def train(
     valued = held_out_values(rows, held_out, training, len(training_rows), end_points)
     n_validation = valued.evaluations + end_points
     spent = n_validation + 2 * len(training_rows)
-    if isinstance(network.network, LabelRegressor):
+    if isinstance(network.network, FittedRegressor):
         history, spent = _learned_at_once(
             rows, network, network.network, training, training_rows, valued, spent
         )
@@ -220,7 +220,7 @@ def train(
 def _learned_at_once(
     rows: TrainingRows,
     network: ExplainerNetwork,
-    student: LabelRegressor,
+    student: FittedRegressor,
     training: Training,
     training_rows: IntArray,
     valued: HeldOutValues,
@@ -237,11 +237,10 @@ def _learned_at_once(
         If the target is not one of labels.
     """
     labels, cost = _labels(rows, training_rows, training)
-    scale = network.scale
-    scaled = (labels / scale).flatten(1).double().numpy()
+    scaled = (labels / network.scale).flatten(1).double().numpy()
     inputs = network.standardised(rows.batch(training_rows)).flatten(1).double().numpy()
     student.learn(inputs, scaled, training.seed)
-    losses = (_stage_errors(rows, network, student, training_rows, labels, False)[1]).mean(axis=1)
+    losses = _stage_errors(rows, network, student, training_rows, labels, False)[1].mean(axis=1)
     targets = torch.as_tensor(valued.values)
     absolute, squares = _stage_errors(
         rows, network, student, valued.rows, targets, training.efficient
@@ -264,7 +263,7 @@ def _learned_at_once(
 def _stage_errors(
     rows: TrainingRows,
     network: ExplainerNetwork,
-    student: LabelRegressor,
+    student: FittedRegressor,
     indices: IntArray,
     targets: Tensor,
     is_efficient: bool,
@@ -273,21 +272,15 @@ def _stage_errors(
 
     They are means over outputs, after each stage of the fit.
     """
-    parts: list[FloatArray] = []
-    for start in range(0, len(indices), student.rows_at_once):
-        part = indices[start : start + student.rows_at_once]
-        active = torch.as_tensor(rows.active[part]).float()
-        with torch.no_grad():
-            predicted = student.stages(network.standardised(rows.batch(part))) * network.scale
-        predicted = predicted.double() * active[:, :, None]
-        if is_efficient:
-            rise = torch.as_tensor(rows.grand_minus_empty[part])
-            predicted = torch.stack([efficient(stage, rise, active) for stage in predicted])
-        errors = predicted - targets[start : start + len(part)]
-        parts.append(
-            torch.stack([errors.abs().sum(dim=2), (errors**2).sum(dim=2)]).mean(dim=3).numpy()
-        )
-    absolute, squares = np.concatenate(parts, axis=2)
+    active = torch.as_tensor(rows.active[indices]).float()
+    rise = torch.as_tensor(rows.grand_minus_empty[indices])
+    of_stages: list[FloatArray] = []
+    for stage in student.stages(network.standardised(rows.batch(indices))):
+        predicted = (stage * network.scale).double() * active[:, :, None]
+        errors = (efficient(predicted, rise, active) if is_efficient else predicted) - targets
+        sums = torch.stack([errors.abs().sum(dim=1), (errors**2).sum(dim=1)])
+        of_stages.append(sums.mean(dim=2).numpy())
+    absolute, squares = np.stack(of_stages, axis=1)
     return absolute, squares
 
 
