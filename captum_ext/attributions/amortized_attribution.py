@@ -19,9 +19,6 @@ from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
     TrainingArguments,
-    check_amortized,
-    check_refinement,
-    refinement,
 )
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
@@ -70,7 +67,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._loadable = check_amortized(self, self._choices)
+        self._loadable = self._check_training()
         self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.forward_func)
         self.trained: AmortizedShapley | None = None
         self._trained_function: Any = None
@@ -259,7 +256,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         from shapley_adapters.amortized.network_files import refusing, typed
 
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
-        about = loaded.saved.description
+        about = loaded.description
         if about.host.get("inputs") is None:
             raise InvalidArgumentError(
                 f"{path} was written by another host, for rows as that one has them. Train anew, "
@@ -268,14 +265,14 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         with refusing(path, "explainer"):
             if math.prod(typed(list[int], about.host["output_shape"])) != about.n_outputs:
                 raise ValueError("its output_shape has another number of outputs")
-        probes = loaded.saved.fingerprint.inputs
+        probes = loaded.fingerprint.inputs
         inputs = inputs_from_network(probes, about.host["inputs"], str(path))
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
         loaded.check(game.n_players, probes.shape[1:])
-        loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        loaded.fingerprint.check(ends_of(game, len(probes)))
         self.trained, self.labels = loaded, about.target
         self._trained_function = self.forward_func
         return self
@@ -340,7 +337,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         if call.valued is not None:
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
-        check_refinement(self.efficient, n_samples=bool(n_samples), tolerance=tolerance)
+        self._check_refinement(n_samples=bool(n_samples), tolerance=tolerance)
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=checked_count("n_samples", n_samples) if n_samples else None,
@@ -351,16 +348,14 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             name=self.get_name(),
             budget_name="n_samples",
         )
-        inputs_of_network = network_inputs(tensors, fitted.saved.description.network)
-        explained = fitted.explain(
-            game, inputs_of_network, self.efficient, refinement=refinement(settings)
-        )
+        inputs_of_network = network_inputs(tensors, fitted.description.network)
+        explained = fitted.explain(game, inputs_of_network, self.efficient, refinement=settings)
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         self.last_unlike_rows = explained.unlike_rows
 
         def formatted(per_player: AttributionArray) -> Any:
-            shape = tuple(fitted.saved.description.host["output_shape"])
+            shape = tuple(fitted.description.host["output_shape"])
             if target is not None:
                 per_player, shape = _target_attributions(per_player, target, shape)
             arguments = (

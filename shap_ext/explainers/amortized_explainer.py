@@ -20,9 +20,6 @@ from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
     TrainingArguments,
-    check_amortized,
-    check_refinement,
-    refinement,
 )
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -68,7 +65,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         if self.training_data is None:
             self.training_data = self.masker  # all of it: shap draws from a large table
         super().__post_init__()
-        self._loadable = check_amortized(self, self._choices)
+        self._loadable = self._check_training()
         self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
@@ -121,7 +118,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             lambda: self._shifted_rows(_part(data, 0, n_real)),
             None if groups is None else groups.players,
         )
-        n_kept = len(trained.saved.fingerprint.inputs)
+        n_kept = len(trained.fingerprint.inputs)
         rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
         self.trained = trained.with_host({"rows": rows_json})
         return self
@@ -201,7 +198,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             evaluate the model.
         """
         rows = pandas_frame(rows, "rows")
-        about = self._fitted().saved.description
+        about = self._fitted().description
         n_rows, shape = len(rows), (about.n_players, about.n_outputs)
         if out is None:
             out = np.empty((n_rows, *(shape[:1] if shape[1] == 1 else shape)))
@@ -275,7 +272,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
                 )
         if isinstance(max_evals, numbers.Integral) and max_evals == 0 and max_evals is not False:
             max_evals = "auto"
-        check_refinement(self.efficient, max_evals=max_evals != "auto", tolerance=tolerance)
+        self._check_refinement(max_evals=max_evals != "auto", tolerance=tolerance)
         if self.surrogate is not None and not self.surrogate.is_fitted:
             self.fit(silent=options.get("silent", False))
         return super().__call__(
@@ -284,7 +281,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         explained = self._fitted(settings.progress_delay is None).explain(
-            game, self._inputs(args[0]), self.efficient, settings.batch_size, refinement(settings)
+            game, self._inputs(args[0]), self.efficient, settings.batch_size, settings
         )
         self.last_efficiency_gaps = explained.efficiency_gaps
         self.last_unlike_rows = explained.unlike_rows
@@ -338,9 +335,9 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
                 "surrogate=Surrogate.load(path)."
             )
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
-        self.labels = loaded.saved.description.target
-        rows_json = loaded.saved.description.host.get("rows")
-        probes = loaded.saved.fingerprint.inputs.numpy()
+        self.labels = loaded.description.target
+        rows_json = loaded.description.host.get("rows")
+        probes = loaded.fingerprint.inputs.numpy()
         if rows_json is not None:
             rows = rows_of_json(rows_json, str(path), len(probes))
         elif self.features is None:
@@ -354,7 +351,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             return loaded
         game = self._valued(self.explained_rows((rows,)))
         loaded.check(game.n_players, self._inputs(rows).shape[1:])
-        loaded.saved.fingerprint.check(ends_of(game, len(rows)))
+        loaded.fingerprint.check(ends_of(game, len(rows)))
         return loaded
 
 

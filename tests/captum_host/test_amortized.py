@@ -277,7 +277,7 @@ def test_embeddings_know_the_features_of_a_mask(tmp_path):
 
     mask = torch.tensor([[7, 2, 7, 5]])
     sim = SimShap(forward, **FEW).fit(x, feature_mask=mask)
-    assert sim.trained.saved.description.options["players"] == [2, 0, 2, 1]
+    assert sim.trained.description.options["players"] == [2, 0, 2, 1]
     found = sim.attribute(x[:9], target=1, feature_mask=mask)
     exact = Exact(forward).attribute(x[:9], target=1, feature_mask=mask)
     assert (found - exact).abs().mean() < 0.3 * exact.abs().mean()
@@ -292,7 +292,7 @@ def test_embeddings_of_several_inputs():
 
     inputs = examples(100, 2), examples(100, 3, seed=2)
     sim = SimShap(forward, **FEW).fit(inputs)
-    assert sim.trained.saved.description.network == "embeddings"
+    assert sim.trained.description.network == "embeddings"
     found = sim.attribute(inputs)
     assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
 

@@ -476,7 +476,7 @@ def test_files_give_the_same_numbers(tmp_path):
     np.testing.assert_array_equal(first.values, second.values)
     assert loaded.trained.history == amortized.trained.history
     assert loaded.trained.evaluations == amortized.trained.evaluations
-    assert loaded.saved.description == amortized.saved.description
+    assert loaded.description == amortized.description
 
 
 def test_files_hold_no_code(tmp_path):

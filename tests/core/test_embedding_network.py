@@ -167,7 +167,7 @@ def test_files_give_the_same_numbers(tmp_path):
     amortized = fitted(game, options={"knots": 9, "rank": 4}, players=np.array([1, 0, 2, 3, 4]))
     amortized.save(tmp_path / "a")
     loaded = AmortizedShapley.load(tmp_path / "a")
-    assert loaded.saved.description.options["players"] == [1, 0, 2, 3, 4]
+    assert loaded.description.options["players"] == [1, 0, 2, 3, 4]
     np.testing.assert_array_equal(explained(loaded, game), explained(amortized, game))
 
 

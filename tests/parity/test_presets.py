@@ -183,7 +183,7 @@ def test_a_preset_is_visible(make, tmp_path):
         loaded = make().load_trained(tmp_path / "a")
     else:
         loaded = make(trained=tmp_path / "a")
-    settings = loaded.trained.saved.description.settings
+    settings = loaded.trained.description.settings
     assert settings["preset"] == "paper"
     assert settings["batch_size"] == "1024"
     assert settings["learning_rate_schedule"] == "constant"

@@ -486,7 +486,7 @@ def test_embeddings_of_grouped_columns(algorithm):
     groups = {"fa": ["f", "a"]}
     made = embeddings(model, frame, groups=groups, algorithm=algorithm, epochs=30)
     made.fit(silent=True)
-    players = made.trained.saved.description.options["players"]
+    players = made.trained.description.options["players"]
     assert len(players) == 6
     assert players[0] == players[5]
     assert made(frame[:3], silent=True).shape == (3, 5)
@@ -512,7 +512,7 @@ def test_the_default_student_depends_on_the_inputs(options, wanted):
     made = shap_ext.SimShapExplainer(
         steps, REFERENCE, training_data=X[:40], epochs=1, seed=0, **options
     ).fit(silent=True)
-    assert made.trained.saved.description.network == wanted
+    assert made.trained.description.network == wanted
 
 
 def test_surrogates_are_not_made_of_embeddings():

@@ -6,10 +6,11 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
@@ -23,15 +24,15 @@ from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
 from .ledger import Ledger, SomeRows
-from .network_files import write_file
+from .network_files import read_file, refusing, write_file
 from .networks import build, default_student, with_players
-from .objectives import TARGETS
+from .objectives import TARGETS, method_of
 from .progress import Progress
 from .refinement import Prediction, refined
 from .regressors import FittedRegressor, ScikitRegressor, is_regressor
-from .storage import Description, Fingerprint, SavedExplainer, load
+from .storage import Description, Fingerprint, with_weights
 from .training import TrainedNetwork, Training, check_target, train
-from .unlike_rows import n_shifted_rows
+from .unlike_rows import MOST_ROWS, n_shifted_rows
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""
@@ -64,14 +65,20 @@ class AmortizedShapley:
     Explaining a row costs one pass of the network and one evaluation of v(∅), or one for all rows
     if v(∅) is the same for all. With `efficient`, it also costs one evaluation of v(N) per row. The
     attributions are biased; `trained.history` has their errors on held-out rows.
+
+    Attributes
+    ----------
+    trained : TrainedNetwork
+        The network and the history of its training.
+    description : Description
+        What network it is, and how it was trained.
+    fingerprint : Fingerprint
+        Some training rows, with v(∅) and v(N).
     """
 
-    saved: SavedExplainer
-
-    @property
-    def trained(self) -> TrainedNetwork:
-        """The network and the history of its training."""
-        return self.saved.trained
+    trained: TrainedNetwork
+    description: Description
+    fingerprint: Fingerprint
 
     @property
     def evaluations(self) -> int:
@@ -84,7 +91,7 @@ class AmortizedShapley:
         return self.trained.validation_evaluations
 
     def __repr__(self) -> str:
-        about, history = self.saved.description, self.trained.history
+        about, history = self.description, self.trained.history
         names = ("preset", "epochs", "batch_size", "learning_rate", "learning_rate_schedule")
         settings = "".join(f", {name}={about.settings[name]}" for name in names)
         error = min(record.absolute_error for record in history)
@@ -189,12 +196,11 @@ class AmortizedShapley:
             _check_shape(explainer, rows, n_players)
         trained = train(rows, explainer, training, about.digest(module), shifted)
         ends = np.stack([rows.empty, rows.empty + rows.grand_minus_empty], axis=1)
-        return cls(SavedExplainer(trained, about, Fingerprint.from_rows(rows.inputs, ends)))
+        return cls(trained, about, Fingerprint.from_rows(rows.inputs, ends))
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
         """Return a copy with data of the host for the file, which must be valid JSON."""
-        about = replace(self.saved.description, host=dict(host))
-        return AmortizedShapley(replace(self.saved, description=about))
+        return replace(self, description=replace(self.description, host=dict(host)))
 
     def explain(
         self,
@@ -204,7 +210,9 @@ class AmortizedShapley:
         batch_size: int | None = None,
         refinement: Settings | None = None,
     ) -> NetworkExplanation:
-        """Explain all rows of `game`; with `refinement`, evaluate coalitions to improve the rows.
+        """Explain all rows of `game`; evaluate coalitions to improve them, as `refinement` says.
+
+        A refinement without a budget and a tolerance is none.
 
         Raises
         ------
@@ -254,10 +262,10 @@ class AmortizedShapley:
             prior_shares=np.zeros(n_rows),
             model_rows=n_evaluations * n_backgrounds_of(game),
             value_errors=np.zeros(empty.shape),
-            seed=self.saved.description.seed,
+            seed=self.description.seed,
             method="trained network",
         )
-        if refinement is not None:
+        if refinement is not None and (refinement.budget, refinement.tolerance) != (None, None):
             known = Prediction(values, errors, trained.errors.freedom, empty, grand)
             estimate = refined(game, estimate, known, refinement)
         return NetworkExplanation(estimate, gaps, unlike)
@@ -274,7 +282,7 @@ class AmortizedShapley:
 
     def check(self, n_players: int, input_shape: Any) -> None:
         """Refuse rows of another shape than the training rows."""
-        about = self.saved.description
+        about = self.description
         if list(input_shape) != about.input_shape or n_players != about.n_players:
             raise InvalidArgumentError(
                 f"The explainer was trained on rows of shape {tuple(about.input_shape)} with "
@@ -292,12 +300,12 @@ class AmortizedShapley:
         """
         if isinstance(self.trained.network.network, FittedRegressor):
             raise InvalidArgumentError(
-                f"A student of kind {self.saved.description.network!r} cannot be written to a "
+                f"A student of kind {self.description.network!r} cannot be written to a "
                 "file: only a pickle holds objects of scikit-learn and LightGBM, and reading one "
                 "runs any code in it. Train a network, such as student='mlp'; or pickle the "
                 "explainer yourself, and read only files that you trust."
             )
-        write_file(path, "explainer", self.saved)
+        write_file(path, "explainer", self)
 
     @classmethod
     def load(
@@ -308,10 +316,45 @@ class AmortizedShapley:
     ) -> AmortizedShapley:
         """Read a file that `save` wrote.
 
-        `student` is required if it was a module of the user. A student whose target is none of
-        `targets` is refused.
+        `student` is required if it was a module of the user.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, was not written by this version of the package, has another
+            target than `targets`, or its weights do not fit `student`.
         """
-        return cls(load(path, student if isinstance(student, nn.Module) else None, targets))
+        saved = read_file(path, "explainer", cls)
+        about, weights = saved.description, cast(dict[str, Tensor], saved.trained.network)
+        if about.target not in targets:
+            method, wanted = method_of(about.target), method_of(targets[0])
+            raise InvalidArgumentError(
+                f"{path} holds a network trained by {method} with labels={about.target!r}, not by "
+                f"{wanted} with {' or '.join(map(repr, targets))}. Load it by algorithm={method!r} "
+                "(captum: the class of this name), without labels= and preset=."
+            )
+        bare = about.skeleton(
+            path, "explainer", student if isinstance(student, nn.Module) else None
+        )
+        with refusing(path, "explainer"):
+            about.check(saved.fingerprint, 2)
+            saved.trained.errors.check(about.n_players, about.n_outputs)
+            saved.trained.gaps.check(about.n_outputs)
+            n_rows, size = saved.trained.reference.rows.shape
+            is_complete = (
+                set(about.settings) == set(Training().settings()) and saved.trained.history
+            )
+            if (
+                not 1 <= n_rows <= MOST_ROWS
+                or size != np.prod(about.input_shape)
+                or not is_complete
+            ):
+                raise ValueError("its reference, settings or history do not fit its header")
+            row = about.input_shape if weights["centre"].numel() else [0]
+            shapes = row, row, [about.n_outputs], [about.n_outputs]
+            explainer = ExplainerNetwork(bare, *(torch.zeros(s, device="meta") for s in shapes))
+        with_weights(path, "explainer", explainer, weights)
+        return replace(saved, trained=replace(saved.trained, network=explainer))
 
     def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
         """Return v(∅) and v(N) of all rows, and the number of evaluations per row.
@@ -382,8 +425,6 @@ def ends_of(game: Game, n_rows: int) -> ValueArray:
 
 
 def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows, n_players: int) -> None:
-    import torch
-
     first_rows = np.arange(min(2, rows.game.n_rows))
     with torch.no_grad():
         prediction = explainer.network(rows.batch(first_rows))

@@ -86,14 +86,11 @@ class TrainingRows:
         )
 
     def batch(self, rows: IntArray) -> Tensor:
-        """Return the network's inputs for some rows."""
-        return as_tensor(self.inputs[rows])
-
-
-def as_tensor(inputs: Any) -> Tensor:
-    """Return network inputs as a tensor; floating-point numbers and bools in single precision."""
-    tensor = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.asarray(inputs))
-    return tensor.float() if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor
+        """Return the network's inputs for some rows; all but whole numbers in single precision."""
+        inputs = self.inputs[rows]
+        tensor = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.asarray(inputs))
+        are_measures = tensor.is_floating_point() or tensor.dtype == torch.bool
+        return tensor.float() if are_measures else tensor
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,14 +19,10 @@ from torch import Tensor, nn
 from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
 from .embedding_network import EmbeddingNetwork
-from .explainer_network import ExplainerNetwork
 from .fitting import in_single_precision
 from .ledger import digest
-from .network_files import read_file, refusing
+from .network_files import refusing
 from .networks import NETWORKS, build
-from .objectives import TARGETS, method_of
-from .training import TrainedNetwork, Training
-from .unlike_rows import MOST_ROWS
 
 PROBES = 8
 """Number of stored rows."""
@@ -149,51 +145,6 @@ class Description(Blueprint):
     target: str
     seed: int
     settings: dict[str, str]
-
-
-@dataclass(frozen=True)
-class SavedExplainer:
-    """The contents of a file."""
-
-    trained: TrainedNetwork
-    description: Description
-    fingerprint: Fingerprint
-
-
-def load(
-    path: Path | str, network: nn.Module | None = None, targets: Sequence[str] = TARGETS
-) -> SavedExplainer:
-    """Read a trained explainer.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the file is damaged, was not written by this version of the package, has another target
-        than `targets`, or its weights do not fit `network`.
-    """
-    saved = read_file(path, "explainer", SavedExplainer)
-    about, weights = saved.description, cast(dict[str, Tensor], saved.trained.network)
-    if about.target not in targets:
-        method, wanted = method_of(about.target), method_of(targets[0])
-        raise InvalidArgumentError(
-            f"{path} holds a network trained by {method} with labels={about.target!r}, not by "
-            f"{wanted} with {' or '.join(map(repr, targets))}. Load it by algorithm={method!r} "
-            "(captum: the class of this name), without labels= and preset=."
-        )
-    bare = about.skeleton(path, "explainer", network)
-    with refusing(path, "explainer"):
-        about.check(saved.fingerprint, 2)
-        saved.trained.errors.check(about.n_players, about.n_outputs)
-        saved.trained.gaps.check(about.n_outputs)
-        n_rows, size = saved.trained.reference.rows.shape
-        is_complete = set(about.settings) == set(Training().settings()) and saved.trained.history
-        if not 1 <= n_rows <= MOST_ROWS or size != np.prod(about.input_shape) or not is_complete:
-            raise ValueError("its reference, settings or history do not fit its header")
-        row = about.input_shape if weights["centre"].numel() else [0]
-        shapes = row, row, [about.n_outputs], [about.n_outputs]
-        explainer = ExplainerNetwork(bare, *(torch.zeros(s, device="meta") for s in shapes))
-    with_weights(path, "explainer", explainer, weights)
-    return replace(saved, trained=replace(saved.trained, network=explainer))
 
 
 def with_weights(

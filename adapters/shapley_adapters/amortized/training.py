@@ -325,16 +325,13 @@ class _Module(FittedModule):
 
     def on_train_epoch_start(self) -> None:
         """Count the evaluations of the epoch as lost until the next one begins."""
-        self._finish_epoch()
+        self._epoch.close()
         if self.labels is None:
             per_row = self.schedule.evaluations_per_row(self.rows.game.n_players)
             self._epoch.enter_context(self.rows.ledger.begun(per_row * len(self.training_rows)))
 
     def on_fit_end(self) -> None:
         """Count the evaluations of the last epoch as finished."""
-        self._finish_epoch()
-
-    def _finish_epoch(self) -> None:
         self._epoch.close()
 
     def training_step(self, row_numbers: Tensor, _: int) -> Tensor:

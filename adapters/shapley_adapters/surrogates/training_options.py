@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from ..amortized.explainer_network import ExplainerNetwork
     from ..amortized.regressors import ScikitRegressor
     from ..amortized.training import Training
-    from ..pipeline.settings import Settings
 
 
 Network: TypeAlias = "str | nn.Module"
@@ -90,9 +91,6 @@ FASTSHAP_PRESETS: Presets = {
     },
 }
 
-_OF_STUDENTS = "student_options"
-"""The argument whose values belong to the preset's student only."""
-
 
 @write_constructor
 class TrainingArguments:
@@ -121,10 +119,47 @@ class TrainingArguments:
 
     @classmethod
     def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        return with_preset(cls._presets, options)
+        """Return the arguments of a caller, and those of the preset that the caller left out.
+
+        Mappings are merged entry by entry: those that the caller passes have priority. The options
+        of the preset's student are left out if the caller passes another one.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If there is no preset of this name.
+        """
+        name = options.get("preset")
+        if name is None:
+            return options
+        preset = dict(cls._presets[checked_choice("preset", name, tuple(cls._presets))])
+        student = options.get("student", preset["student"])
+        if not isinstance(student, str) or student != preset["student"]:
+            del preset["student_options"]
+        for key, value in preset.items():
+            passed = options.get(key)
+            if isinstance(value, Mapping) and isinstance(passed, Mapping):
+                preset[key] = {**value, **passed}
+            elif key in options:
+                preset[key] = passed
+        return {**options, **preset}
 
     def __repr__(self) -> str:
-        return described(self, self._presets)
+        """Return the arguments that differ from the defaults, with the preset first.
+
+        Of the arguments of the preset, only those with another value than the preset's are shown.
+        """
+        parameters = inspect.signature(type(self)).parameters
+        name = self.preset
+        of_preset = {} if name is None else self._presets[name]
+        expected = {key: one.default for key, one in parameters.items()} | dict(of_preset)
+        shown = {} if name is None else {"preset": name}
+        for key in parameters:
+            value = getattr(self, key, expected[key])
+            if key != "preset" and not _are_same(value, expected[key]):
+                shown[key] = value
+        texts = [f"{key}={reprlib.repr(value)}" for key, value in shown.items()]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     @property
     def network(self) -> ExplainerNetwork:
@@ -144,103 +179,86 @@ class TrainingArguments:
         self._fitted().save(path)
 
     def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out rows and the loss over the course of training."""
-        from ..amortized.learning_curves import draw_history
+        """Draw the error on held-out rows and the loss over the course of training.
 
-        return draw_history(self._fitted(), ax)
+        The title names the preset, if there is one. Labels cost all their evaluations before the
+        first epoch; the horizontal axis then shows epochs. The band is one standard error of the
+        sum of absolute errors. Losses have an axis of their own.
+        """
+        import matplotlib.pyplot as plt
+
+        axes: Any = plt.subplots(layout="constrained")[1] if ax is None else ax
+        explainer = self._fitted()
+        history, preset = explainer.trained.history, explainer.description.settings["preset"]
+        evaluations = [record.evaluations for record in history]
+        is_at_once = len(set(evaluations)) == 1
+        positions = [record.epoch for record in history] if is_at_once else evaluations
+        absolute = np.array([record.absolute_error for record in history])
+        uncertainty = np.array([record.standard_error for record in history])
+        lines = axes.plot(positions, absolute, label="sum of absolute errors")
+        axes.fill_between(positions, absolute - uncertainty, absolute + uncertainty, alpha=0.25)
+        lines += axes.plot(
+            positions,
+            [record.squared_error for record in history],
+            label="root of the sum of squares",
+        )
+        axes.set(
+            xlabel=f"epoch (after {evaluations[0]:,} evaluations)" if is_at_once else "evaluations",
+            ylabel="error on held-out rows",
+            yscale="log",
+        )
+        if preset != str(None):
+            axes.set_title(f"preset={preset!r}")
+        if is_at_once:
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        of_losses = axes.twinx()
+        losses = [record.loss for record in history]
+        lines += of_losses.plot(
+            positions, losses, color="0.6", linestyle="--", label="training loss (right)"
+        )
+        of_losses.set(ylabel="training loss", yscale="log")
+        axes.legend(lines, [line.get_label() for line in lines], frameon=False)
+        return axes
 
     def _fitted(self) -> AmortizedShapley:
         raise NotImplementedError
+
+    def _check_training(self) -> tuple[str, ...]:
+        """Refuse options that cannot be used; set `labels` to the first target if it is None.
+
+        Returns
+        -------
+        tuple of str
+            The targets that a network may have that is loaded in place of training: all, or the
+            one that the caller passed.
+        """
+        is_open = self.labels is None
+        self.labels = checked_choice("labels", self.labels or self._choices[0], self._choices)
+        checked_flag("paired", self.paired)
+        self.n_mixed_rows = checked_count("n_mixed_rows", self.n_mixed_rows, minimum=0)
+        checked_flag("efficient", self.efficient)
+        return self._choices if is_open else (self.labels,)
+
+    def _check_refinement(self, **refinements: object) -> None:
+        """Refuse arguments that refine a network's attributions if these are not made efficient.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If one is given without `efficient`.
+        """
+        for name, value in refinements.items():
+            if value and not self.efficient:
+                raise InvalidArgumentError(
+                    f"{name} needs efficient=True: attributions are improved by evaluations of the "
+                    f"model, but efficient=False asks for none. Leave out {name}, or set "
+                    "efficient=True."
+                )
 
     def _training(self) -> Training:
         from ..amortized.training import Training
 
         return Training.of_explainer(self)
-
-
-def check_amortized(explainer: Any, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse arguments of a network that explains; set `labels` to the first target if it is None.
-
-    Returns
-    -------
-    tuple of str
-        The targets that a network may have that is loaded in place of training: all, or the one
-        that the caller passed.
-    """
-    is_open = explainer.labels is None
-    explainer.labels = checked_choice("labels", explainer.labels or targets[0], targets)
-    checked_flag("paired", explainer.paired)
-    explainer.n_mixed_rows = checked_count("n_mixed_rows", explainer.n_mixed_rows, minimum=0)
-    checked_flag("efficient", explainer.efficient)
-    return targets if is_open else (explainer.labels,)
-
-
-def check_refinement(efficient: bool, **refinements: object) -> None:
-    """Refuse arguments that refine a network's attributions if these are not made efficient.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If one is given without `efficient`.
-    """
-    for name, value in refinements.items():
-        if value and not efficient:
-            raise InvalidArgumentError(
-                f"{name} needs efficient=True: attributions are improved by evaluations of the "
-                f"model, but efficient=False asks for none. Leave out {name}, or set "
-                "efficient=True."
-            )
-
-
-def refinement(settings: Settings) -> Settings | None:
-    """Return how to refine a network's attributions; None without a budget or a tolerance."""
-    is_refined = settings.budget is not None or settings.tolerance is not None
-    return settings if is_refined else None
-
-
-def with_preset(presets: Presets, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a caller, and those of the preset that the caller left out.
-
-    Mappings are merged entry by entry: those that the caller passes have priority. The options of
-    the preset's student are left out if the caller passes another one.
-
-    Raises
-    ------
-    InvalidArgumentError, InvalidArgumentTypeError
-        If there is no preset of this name.
-    """
-    name = options.get("preset")
-    if name is None:
-        return dict(options)
-    preset = dict(presets[checked_choice("preset", name, tuple(presets))])
-    student = options.get("student", preset["student"])
-    if not isinstance(student, str) or student != preset["student"]:
-        del preset[_OF_STUDENTS]
-    for key, value in preset.items():
-        passed = options.get(key)
-        if isinstance(value, Mapping) and isinstance(passed, Mapping):
-            preset[key] = {**value, **passed}
-        elif key in options:
-            preset[key] = passed
-    return {**options, **preset}
-
-
-def described(owner: object, presets: Presets) -> str:
-    """Return the arguments of `owner` that differ from the defaults, with the preset first.
-
-    Of the arguments of the preset, only those with another value than the preset's are shown.
-    """
-    parameters = inspect.signature(type(owner)).parameters
-    name = getattr(owner, "preset", None)
-    of_preset = {} if name is None else presets[name]
-    expected = {key: one.default for key, one in parameters.items()} | dict(of_preset)
-    shown = {} if name is None else {"preset": name}
-    for key in parameters:
-        value = getattr(owner, key, expected[key])
-        if key != "preset" and not _are_same(value, expected[key]):
-            shown[key] = value
-    texts = [f"{key}={reprlib.repr(value)}" for key, value in shown.items()]
-    return f"{type(owner).__name__}({', '.join(texts)})"
 
 
 def _are_same(value: Any, expected: Any) -> bool:
