@@ -52,7 +52,7 @@ from .registration import (
     unregister,
     unregister_estimator,
 )
-from .reports import report
+from .report_page import report
 from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 

@@ -49,7 +49,6 @@ FLOORS = {
             "hatching",
             "hierarchies",
             "ownership",
-            "reports",
             "series_drawing",
             "threads",
             "torch_support",
@@ -69,7 +68,7 @@ FLOORS = {
         {"games", "many_rows"},
         {"explainers"},
         {"aggregates", "plots"},
-        {"criteria", "importance", "registration", "reports"},
+        {"criteria", "importance", "registration", "report_page"},
     ],
     "captum_ext": [
         {"argument_types"},

@@ -25,8 +25,8 @@ from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row
-from ..results.bounded_explanation import with_record
 from ..results.explanations import explanation, folded, has_outputs
+from ..results.record import with_record
 from ..shap_internals import is_op_chain
 from .base_explainers import BaseExplainer, base_explainer_of
 

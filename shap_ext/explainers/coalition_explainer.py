@@ -46,10 +46,10 @@ from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
 from ..maskers import ConditionalMasker
-from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
 from ..results.interactions import interaction_explanation
+from ..results.record import with_record
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .legacy_calls import check_sums, no_expected_value, shared_value
 from .model_explainer import ModelExplainer

@@ -1,12 +1,8 @@
-"""Explanations whose error bounds remain valid under shap's arithmetic, and how they were made."""
+"""Explanations whose error bounds remain valid under shap's arithmetic."""
 
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
-import reprlib
-import time
 from collections.abc import Callable
 from functools import partial
 from numbers import Number, Real
@@ -15,20 +11,15 @@ from typing import Any
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate
-from shapley_adapters.errors import warn_user, warnings_since
+from shapley_adapters.errors import warn_user
 from shapley_adapters.errors_of_means import errors_of_sums
-from shapley_adapters.reports.call_record import CallRecord, name_of_model, used_versions
 
 from ..argument_types import Table
-from ..inputs.models import inner_model
 from ..shap_internals import copied, copy_tracked, operations_of, remove_tracked, set_bounds
+from .record import CallRecord
 from .traces import TRACKED
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
-
-
-_RECORDED_ELSEWHERE = frozenset(["model", "masker", "seed", "feature_names", "output_names"])
 
 
 class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is untyped
@@ -310,48 +301,3 @@ def _by_row(function: Callable[..., Any], *arrays: Any) -> Any:
     if arrays[0].dtype != object:
         return function(*arrays)
     return [function(*rows) for rows in zip(*arrays, strict=True)]
-
-
-def with_record(results: Any, explainer: Any, started: float, estimate: Estimate | None) -> Any:
-    """Return the Explanation of a call, or the list of them, with the record of the call.
-
-    `started` is the time when the call began.
-    """
-    evaluations = None
-    if estimate is not None:
-        counts = estimate.evaluations
-        evaluations = (int(counts.min()), int(counts.max()), int(counts.sum()))
-    record = CallRecord(
-        method=explainer.name,
-        explainer=type(explainer).__name__,
-        model=name_of_model(inner_model(explainer.model)),
-        started=started,
-        seconds=time.time() - started,
-        options=_options_of(explainer),
-        seed=explainer.seed if estimate is None else estimate.seed,
-        evaluations=evaluations,
-        choice="" if estimate is None else estimate.choice,
-        warnings=warnings_since(started),
-        versions=used_versions(),
-        spent=str(getattr(explainer, "last_evaluations", "")),
-    )
-    for result in results if isinstance(results, list) else [results]:
-        result.call = record
-    return results
-
-
-def _options_of(explainer: Any) -> dict[str, str]:
-    """Return the options of an explainer that are not the defaults, as texts."""
-    texts = {}
-    for name, default in _defaults(explainer.__class__):
-        value = getattr(explainer, name, default)
-        if value is not default:
-            texts[name] = name_of_model(value) if callable(value) else reprlib.repr(value)
-    return texts
-
-
-@functools.cache
-def _defaults(kind: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """Return the names of the options of a class with their defaults."""
-    parameters = inspect.signature(kind).parameters.values()
-    return [(one.name, one.default) for one in parameters if one.name not in _RECORDED_ELSEWHERE]

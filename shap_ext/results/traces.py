@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,10 @@ from shapley_adapters.pipeline.solutions import Trace
 from ..argument_types import Explanation
 from ..shap_internals import set_tracked, tracked_of
 
-EVALUATIONS = "trace_evaluations"
-
 UNIONS = ("hierarchical_widths", "hierarchical_errors")
 """Half widths of 95 % intervals of `hierarchical_values`, and their standard errors."""
 
-TRACE = (EVALUATIONS, "trace_values", "trace_lower", "trace_upper")
+TRACE = ("trace_evaluations", "trace_values", "trace_lower", "trace_upper")
 """The arrays of a trace in an Explanation."""
 
 TRACKED = (*TRACE, *UNIONS)
@@ -58,19 +56,6 @@ def store_trace(
     for name, array in zip(TRACE[1:], arrays, strict=True):
         points = [of_part(array[:, :, point]) for point in range(array.shape[2])]
         set_tracked(explanation, name, *_joined(points))
-
-
-def arrays_of_trace(explanation: Explanation) -> dict[str, Any]:
-    """Return the arrays of a trace, points last; none for rows of different lengths."""
-    arrays = {name: tracked_of(explanation, name) for name in TRACE}
-    is_table = all(isinstance(array, np.ndarray) for array in arrays.values())
-    return arrays if is_table else {}
-
-
-def store_arrays_of_trace(explanation: Explanation, arrays: Mapping[str, Any]) -> None:
-    """Store arrays with the axes of the values, and points last."""
-    for name, array in arrays.items():
-        set_tracked(explanation, name, array, array.ndim - 1)
 
 
 def _joined(points: list[Any]) -> tuple[Any, int]:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import platform
+import reprlib
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from shapley_adapters import Estimate
+from shapley_adapters.errors import warnings_since
+
+from ..inputs.models import inner_model
 
 _PACKAGES = ("shapley-ext", "shap", "captum", "numpy", "pandas", "scikit-learn", "scipy", "torch")
+
+_RECORDED_ELSEWHERE = frozenset(["model", "masker", "seed", "feature_names", "output_names"])
 
 
 @dataclass(frozen=True)
@@ -66,24 +77,65 @@ class CallRecord:
 
 
 @functools.cache
-def used_versions() -> dict[str, str]:
+def _used_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages in use, read once in a process."""
     versions = {"Python": platform.python_version()}
     for name in _PACKAGES:
         module = {"shapley-ext": "shapley_adapters", "scikit-learn": "sklearn"}.get(name, name)
         if module in sys.modules:
-            versions[name] = _version_of(name)
+            try:
+                versions[name] = version(name)
+            except PackageNotFoundError:
+                versions[name] = "not installed as a package"
     return versions
 
 
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed as a package"
-
-
-def name_of_model(model: object) -> str:
+def _name_of_model(model: object) -> str:
     """Return the qualified name of a function, or the name of the class of another model."""
     name = getattr(model, "__qualname__", None)
     return name if isinstance(name, str) else type(model).__name__
+
+
+def with_record(results: Any, explainer: Any, started: float, estimate: Estimate | None) -> Any:
+    """Return the Explanation of a call, or the list of them, with the record of the call.
+
+    `started` is the time when the call began.
+    """
+    evaluations = None
+    if estimate is not None:
+        counts = estimate.evaluations
+        evaluations = (int(counts.min()), int(counts.max()), int(counts.sum()))
+    record = CallRecord(
+        method=explainer.name,
+        explainer=type(explainer).__name__,
+        model=_name_of_model(inner_model(explainer.model)),
+        started=started,
+        seconds=time.time() - started,
+        options=_options_of(explainer),
+        seed=explainer.seed if estimate is None else estimate.seed,
+        evaluations=evaluations,
+        choice="" if estimate is None else estimate.choice,
+        warnings=warnings_since(started),
+        versions=_used_versions(),
+        spent=str(getattr(explainer, "last_evaluations", "")),
+    )
+    for result in results if isinstance(results, list) else [results]:
+        result.call = record
+    return results
+
+
+def _options_of(explainer: Any) -> dict[str, str]:
+    """Return the options of an explainer that are not the defaults, as texts."""
+    texts = {}
+    for name, default in _defaults(explainer.__class__):
+        value = getattr(explainer, name, default)
+        if value is not default:
+            texts[name] = _name_of_model(value) if callable(value) else reprlib.repr(value)
+    return texts
+
+
+@functools.cache
+def _defaults(kind: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """Return the names of the options of a class with their defaults."""
+    parameters = inspect.signature(kind).parameters.values()
+    return [(one.name, one.default) for one in parameters if one.name not in _RECORDED_ELSEWHERE]
