@@ -14,7 +14,6 @@ import shap
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.errors import (
     InvalidArgumentError,
-    InvalidArgumentTypeError,
     row_number,
     warn_user,
 )
@@ -23,7 +22,6 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from ..argument_types import Masker
 from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
-from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
 from ..maskers import ConditionalMasker, Superpixels, TextSegments
 from ..maskers.conditional import DrawnRow, SplitRow
@@ -88,7 +86,10 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
     if type(masker) is shap.maskers.Composite:
         return _joint(masker, datasets, is_module)
     if type(masker) is shap.maskers.Impute:
-        return _imputed(masker, datasets, is_module)
+        raise InvalidArgumentError(
+            "masker Impute only stores its arguments. Pass shap_ext.maskers.Gaussian(background), "
+            "which draws absent columns given the present ones."
+        )
     if isinstance(masker, Targeted) or inner_masker(masker) is not None:
         return _accompanied(masker, datasets, is_module)
     background = Background.from_masker(masker)
@@ -161,20 +162,6 @@ def _tabular(background: Background, datasets: Sequence[Dataset], is_module: boo
     return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, to_model_input)
 
 
-def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    imputer = LinearImputer.from_masker(masker)
-    absent = Background(imputer.mean[None], imputer.columns)
-    _check_one_table(datasets)
-    rows, _, _ = table_and_background(datasets[0], absent)
-    if rows.dtype.kind not in "biuf":
-        raise InvalidArgumentTypeError(
-            "X holds values that are not numbers, from which masker Impute cannot predict others."
-        )
-    numbers = rows.astype(np.float64)
-    as_frame = imputer.columns is not None and not is_module
-    return lambda row: ImputedRow(_inputs(datasets, row), numbers[row], imputer, as_frame)
-
-
 def _drawn(masker: ConditionalMasker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
     _check_one_table(datasets)
     (dataset,) = datasets
@@ -201,7 +188,7 @@ def _check_one_table(datasets: Sequence[Dataset]) -> None:
             f"{len(datasets)} datasets were passed, but the masker's background is one table. Pass "
             "a function of a mask and the inputs as masker=, or a shap.maskers.Composite."
         )
-    _refuse_sparse(datasets[0], "part of a Composite, or Impute")
+    _refuse_sparse(datasets[0], "part of a Composite, or conditional")
 
 
 def _check_called(masker: Masker, datasets: Sequence[Dataset]) -> None:

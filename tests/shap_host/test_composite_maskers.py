@@ -1,4 +1,4 @@
-"""Maskers of several inputs, of fixed inputs, of inputs beside outputs, and imputation."""
+"""Maskers of several inputs, of fixed inputs, and of inputs beside outputs."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ import shap
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import shapley_values
-from tests.shap_host.games import ROUNDING, Seen, curved, oracle, oracle_of, rows
+from tests.shap_host.games import ROUNDING, Seen, curved, oracle, rows
 from tests.shap_host.test_text import TEXTS, by_spaces, first_output, values_by_oracle
 
 X, BACKGROUND = rows(3, 3), rows(4, 3, seed=1)
@@ -163,87 +163,6 @@ def test_outputs_beside_the_masked_row_are_made_once_for_each_row():
             text,
         )
         np.testing.assert_allclose(sv.values[place], wanted, **ROUNDING)
-
-
-# Imputation
-
-
-def conditional_mean(row, present, data):
-    """Return a row with absent values as a regression on the present ones has them."""
-    mean = data.mean(axis=0)
-    filled, present = mean.copy(), sorted(present)
-    absent = [column for column in range(len(row)) if column not in present]
-    filled[present] = row[present]
-    if present and absent:
-        centred = data - mean
-        slopes, *_ = np.linalg.lstsq(centred[:, present], centred[:, absent], rcond=None)
-        filled[absent] = mean[absent] + (row[present] - mean[present]) @ slopes
-    return filled
-
-
-DATA = rows(40, 4, seed=3) @ rows(4, 4, seed=4)
-ROWS = rows(3, 4, seed=5) @ rows(4, 4, seed=4)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", ["array", "moments", "frame"])
-def test_imputation(name, form):
-    given = {
-        "array": DATA,
-        "moments": {"mean": DATA.mean(axis=0), "cov": np.cov(DATA.T)},
-        "frame": pd.DataFrame(DATA, columns=list("abcd")),
-    }[form]
-    seen = Seen(lambda x: curved(np.asarray(x) / 3))
-    explainer = shap.Explainer(seen, shap.maskers.Impute(given), algorithm=name, seed=0)
-    sv = explainer(pd.DataFrame(ROWS, columns=list("abcd")) if form == "frame" else ROWS)
-    wanted = oracle_of(
-        lambda row, coalition: curved(conditional_mean(row, coalition, DATA)[None] / 3)[0], 4, ROWS
-    )
-    np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(sv.base_values, curved(DATA.mean(axis=0)[None] / 3)[0], **ROUNDING)
-    assert all(isinstance(call, pd.DataFrame) == (form == "frame") for call in seen.calls)
-    assert max(map(len, seen.calls)) > 3
-
-
-def test_imputation_equals_shaps_linear_explainer():
-    """That one averages over permutations drawn at random."""
-    weights = np.array([1.0, -2.0, 3.0, 0.5])
-    masker = shap.maskers.Impute(DATA)
-    sv = shap.Explainer(lambda x: x @ weights, masker, algorithm="enumeration")(ROWS)
-    n_samples = 4000
-    np.random.seed(0)  # noqa: NPY002 # shap draws from the global generator
-    theirs = shap.LinearExplainer((weights, 0.0), masker, nsamples=n_samples)
-    # A contribution varies between permutations by no more than its range, here below 12; five
-    # standard errors of at most half of that over 4,000 draws.
-    np.testing.assert_allclose(
-        sv.values, theirs.shap_values(ROWS), rtol=0, atol=5 * 6 / n_samples**0.5
-    )
-
-
-def test_missing_values_tell_nothing_when_others_are_imputed():
-    x = ROWS[:1].copy()
-    x[0, 2] = np.nan
-
-    def filling(values):
-        return curved(np.where(np.isnan(values), 1.0, values) / 3)
-
-    def value(row, coalition):
-        told = conditional_mean(row, [c for c in coalition if c != 2], DATA)
-        if 2 in coalition:
-            told[2] = 1.0
-        return filling(told[None])[0]
-
-    sv = shap.Explainer(filling, shap.maskers.Impute(DATA), algorithm="enumeration")(x)
-    np.testing.assert_allclose(sv.values, oracle_of(value, 4, x), rtol=0, atol=1e-10)
-
-
-def test_columns_that_repeat_each_other_are_imputed():
-    data = np.concatenate([DATA, DATA[:, :1] * 2], axis=1)
-    x = np.concatenate([ROWS, ROWS[:, :1] * 2], axis=1)
-    sv = shap.Explainer(lambda x: x[:, 0] * 3, shap.maskers.Impute(data), algorithm="enumeration")(
-        x
-    )
-    np.testing.assert_allclose(sv.values[:, 0], sv.values[:, 4], rtol=0, atol=1e-9)
 
 
 class Segments:

@@ -350,7 +350,7 @@ def test_times_and_texts_beside_numbers_are_refused():
     np.testing.assert_allclose(sv.values, [[3.0, 3.0]], **ROUNDING)
 
 
-@pytest.mark.parametrize("kind", ["background", "none", "Independent", "Impute", "kmeans"])
+@pytest.mark.parametrize("kind", ["background", "none", "Independent", "kmeans"])
 def test_columns_of_several_levels_reach_the_model(kind):
     columns = pd.MultiIndex.from_tuples(
         [("u", "a"), ("u", "b"), ("v", "a"), ("v", "b")], names=["top", "low"]
@@ -365,7 +365,6 @@ def test_columns_of_several_levels_reach_the_model(kind):
     maskers = {
         "background": lambda: frame.iloc[3:6],
         "Independent": lambda: shap.maskers.Independent(frame.iloc[3:6]),
-        "Impute": lambda: shap.maskers.Impute(frame),
         "kmeans": lambda: shap.kmeans(frame, 3),
         "none": lambda: None,
     }

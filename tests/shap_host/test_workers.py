@@ -76,7 +76,6 @@ CASES = {
     "blurred image": (of_images, blur, lambda: (IMAGES,)),
     "partition": (curved, partition, lambda: (TABLE,)),
     "independent": (curved, lambda: shap.maskers.Independent(REFERENCE), lambda: (TABLE,)),
-    "impute": (curved, lambda: shap.maskers.Impute(rows(30, 6)), lambda: (TABLE,)),
     "function": (curved, lambda: reusing, lambda: (TABLE,)),
     "object": (curved, Remembering, lambda: (TABLE,)),
     "composite": (labelled, composite, lambda: (TABLE, TABLE[:, 0])),
