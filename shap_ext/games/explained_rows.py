@@ -19,7 +19,6 @@ from ..inputs.datasets import Dataset, checked_dataset, packed
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
 from ..inputs.native_frames import empty_table, in_native_frames
-from ..inputs.pipelines import check_pipeline
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from .dense_game import TabularGame
@@ -136,7 +135,6 @@ class ExplainedRowsMaker:
     def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
         rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
-        check_pipeline(self.model, rows)
         shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
         if all(row.n_entries == 0 for row in rows):
             raise InvalidArgumentError(

@@ -9,9 +9,7 @@ import pytest
 import shap
 
 import shap_ext  # it makes shap know the algorithms
-from shap_ext.inputs.pipelines import _n_positions
 from shap_ext.shap_internals import own_copy
-from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
 from tests.shap_host.test_text import values_by_oracle
@@ -97,7 +95,7 @@ def byte_pairs():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
 
 
-def classifier(*, top_k=None, **options):
+def classifier():
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=len(WORDS),
@@ -112,7 +110,7 @@ def classifier(*, top_k=None, **options):
     )
     network = transformers.BertForSequenceClassification(config).eval().double()
     return transformers.pipeline(
-        "text-classification", model=network, tokenizer=tokenizer(), top_k=top_k, **options
+        "text-classification", model=network, tokenizer=tokenizer(), top_k=None
     )
 
 
@@ -374,54 +372,3 @@ def test_slow_tokenizers_know_no_offsets():
     np.testing.assert_allclose(
         tree.values[0].sum(axis=0), sv.values[0].sum(axis=0), rtol=0, atol=1e-10
     )
-
-
-# What is known of pipelines before they are called
-
-
-def test_texts_longer_than_the_model_are_refused():
-    long = " ".join(["film"] * 15)  # and [CLS] and [SEP]
-    pipeline = classifier()
-    explainer = shap.Explainer(pipeline, algorithm="oddgp", seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"row 1: the text has 17 tokens.* reads 16"):
-        explainer([TEXTS[0], long])
-    masker = shap.maskers.Text(pipeline.tokenizer, mask_token="... ...", collapse_mask_token=False)
-    explainer = shap.Explainer(pipeline, masker, algorithm="oddgp", seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"masked text has 18 .*collapse_mask_token"):
-        explainer([" ".join(["film"] * 8)])
-    cut = shap.Explainer(classifier(truncation=True, max_length=8), algorithm="oddgp", seed=0)
-    sv = cut([" ".join(["film", "not"] * 4), long], max_evals=200)
-    assert np.abs(sv.values[1][7:]).max() < 1e-6
-    assert np.abs(sv.values[1][1:7]).max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "n_positions"),
-    [
-        ("Roberta", {"max_position_embeddings": 14, "pad_token_id": 1}, 12),
-        ("Bart", {"max_position_embeddings": 12, "d_model": 16, "decoder_layers": 1}, 12),
-        ("DebertaV2", {"max_position_embeddings": 12, "position_biased_input": False}, None),
-    ],
-)
-def test_positions_are_counted_as_the_network_counts_them(kind, options, n_positions):
-    """Up to so many tokens run, and one more does not."""
-    sizes = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 16}
-    sizes |= {"num_hidden_layers": 1, "num_attention_heads": 2, "encoder_layers": 1}
-    config = getattr(transformers, f"{kind}Config")(**{**sizes, "eos_token_id": 3, **options})
-    network = getattr(transformers, f"{kind}ForSequenceClassification")(config).eval()
-    assert _n_positions(network) == n_positions
-    ids = torch.full((1, 13), 6)
-    ids[0, -1] = ids[0, 11] = 3
-    with torch.no_grad():
-        network(input_ids=ids[:, :12])
-        if n_positions is None:
-            network(input_ids=ids)
-        else:
-            with pytest.raises((IndexError, RuntimeError)):
-                network(input_ids=ids)
-
-
-def test_pipelines_that_leave_labels_out_are_warned_of():
-    explainer = shap.Explainer(classifier(top_k=1), algorithm="enumeration")
-    with pytest.warns(ShapleyExtWarning, match=r"1 of its 3 labels.*top_k=None"):
-        explainer(TEXTS[1:2])
