@@ -231,7 +231,7 @@ def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
 )
 def test_rows_come_back_from_json_as_they_were(columns):
     frame = pd.DataFrame(columns)
-    again = rows_of_json(json.loads(json.dumps(rows_as_json(frame))))
+    again = rows_of_json(json.loads(json.dumps(rows_as_json(frame))), "file", 3)
     pd.testing.assert_frame_equal(again, frame, check_column_type=False)
 
 

@@ -108,16 +108,21 @@ ROWS = st.sampled_from(
         {"array": X[:3].tolist(), "dtype": "<f4"},
         {"array": [[1.0], [1.0, 2.0]], "dtype": "<f4"},
         {"array": 5, "dtype": "<f4"},
-        {"columns": []},
-        {"columns": 5},
-        {"columns": [["a", {"values": [1], "dtype": "<U100000000"}]]},
-        {"columns": [["a", {"values": 5, "dtype": "int64"}]]},
-        {"columns": [["a", {"values": [1, 2], "dtype": "int64"}], ["b", {"values": []}]]},
-        {"columns": [["a", {"codes": [7], "categories": {"values": [1], "dtype": "int64"}}]]},
-        {"columns": [["a", {"times": ["x"], "dtype": "datetime64[ns]"}]]},
-        {"columns": [["a", {"times": [1], "dtype": "datetime64[ns, Nowhere/None]"}]]},
-        {"columns": [["a", {"times": [1], "dtype": "int64"}]]},
-        {"columns": [[{}, {"values": [1], "dtype": "int64"}]]},
+        {"names": [], "columns": []},
+        {"names": ["a"], "columns": 5},
+        *(
+            {"names": names, "columns": columns}
+            for names, columns in [
+                (["a"], [{"values": [1] * 8, "dtype": "<U100000000"}]),
+                (["a"], [{"values": 5, "dtype": "int64"}]),
+                (["a", "b"], [{"values": [1, 2], "dtype": "int64"}, {"values": []}]),
+                (["a"], [{"codes": [7] * 8, "categories": {"values": [1], "dtype": "int64"}}]),
+                (["a"], [{"values": ["x"] * 8, "dtype": "datetime64[ns]"}]),
+                (["a"], [{"values": [1] * 8, "dtype": "datetime64[ns, Nowhere/None]"}]),
+                (["a"], [{"values": [1] * 8, "dtype": "int64"}] * 2),
+                ([{}], [{"values": [1] * 8, "dtype": "int64"}]),
+            ]
+        ),
     ]
 )
 
