@@ -2,9 +2,8 @@
 
 import re
 import sys
-from pathlib import Path
-
 import tomllib
+from pathlib import Path
 
 FILE = Path(__file__).parents[1] / "pyproject.toml"
 PROJECT = tomllib.loads(FILE.read_text("utf-8"))["project"]

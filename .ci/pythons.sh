@@ -13,7 +13,6 @@ python_of() {
 # Print the file of pinned releases for Python $1.
 constraints_of() {
     case $1 in
-        3.10) echo constraints-python3.10.txt ;;
         3.11) echo constraints.txt ;;
         *) echo requirements-newest-shap.txt ;;
     esac

@@ -1,4 +1,4 @@
-"""All private parts of captum that we use. Checked with captum 0.8 and 0.9."""
+"""All private parts of captum that we use. Checked with captum 0.9."""
 
 from __future__ import annotations
 

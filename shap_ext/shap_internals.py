@@ -1,11 +1,11 @@
-"""All private parts of shap that we use. Checked with shap 0.46 to 0.54."""
+"""All private parts of shap that we use. Checked with shap 0.49 to 0.54."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -48,7 +48,6 @@ __all__ = [
     "merged_nodes",
     "names_of_summary",
     "needed_evaluations",
-    "operations_of",
     "order_by_clusters",
     "own_copy",
     "prepared_attributes",
@@ -230,20 +229,6 @@ def needed_evaluations(error: ValueError) -> int | None:
     return None if match is None else int(match[1])
 
 
-def loader_of(loader: object) -> Any:
-    """Return a user's loader, or None for shap 0.46's default, which does not read pickles."""
-    is_default = loader in (shap.models.Model.load, shap.maskers.Masker.load)
-    return None if is_default else loader
-
-
-def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
-    """Return the saver of a model or masker; "auto", for pickle, if it has no method `save`.
-
-    shap 0.46 assumes that it has one.
-    """
-    return "auto" if saver == ".save" and not hasattr(value, "save") else saver
-
-
 class SavedByArguments:
     """Saves and loads the arguments of a constructor, in the form of shap's `save` and `load`.
 
@@ -265,12 +250,6 @@ class SavedByArguments:
             return cls._instantiated_load(in_file)  # type: ignore[attr-defined] # of shap's class
         with Deserializer(in_file, cls.__qualname__, min_version=0, max_version=0) as stream:
             return {name: stream.load(name) for name in inspect.signature(cls).parameters}
-
-
-def operations_of(explanation: Explanation) -> list[str]:
-    """Return the names of the operations that have changed an Explanation, in their order."""
-    history = explanation.op_history  # of dicts in shap 0.46, later of records
-    return [item["name"] if isinstance(item, dict) else item.name for item in history]
 
 
 _FIELDS = (

@@ -11,18 +11,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from .errors import InvalidArgumentTypeError
-
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**_: object):
-        """Do nothing: only type checkers and editors use this mark, which is new in Python 3.11."""
-        return lambda decorator: decorator
-
 
 KindT = TypeVar("KindT", bound=type)
 

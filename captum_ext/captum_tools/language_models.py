@@ -30,7 +30,7 @@ from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
 from ..games.answer_scores import AnswerScores
-from ..inputs.prompts import check_prompt, players_of_parts, skip
+from ..inputs.prompts import check_prompt, players_of_parts
 from ..results.language_model_results import LLMAttributionResult
 
 _ATTRIBUTE = inspect.signature(captum.attr.LLMAttribution.attribute)
@@ -195,7 +195,6 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             tokens = model.generated(inp.to_model_input(), gen_args)
         else:
             tokens = answer_tokens(target, self.tokenizer)
-        tokens = skip(tokens, given.get("skip_tokens"), self.tokenizer)
         check_answer("target", target, tokens, model)
         _check_pass(model, inp, max(len(tokens), 0 if others is None else len(others)))
         return AnswerScores(
@@ -213,19 +212,14 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
 
         Asked for first: evaluations must not be lost to a tokenizer that cannot name its tokens.
         """
-        names = {
+        return {
             "input_tokens": scores.inp.values,
             "output_tokens": readable_tokens(scores.scorer.target, self.tokenizer),
+            "inp": scores.inp,
         }
-        of_captum = inspect.signature(captum.attr.LLMAttributionResult.__init__).parameters
-        return {**names, "inp": scores.inp} if "inp" in of_captum else names
 
 
-_REMOTE: Any = tuple(filter(None, [getattr(captum.attr, "RemoteLLMAttribution", None)]))
-"""captum's own class, which is new in captum 0.9."""
-
-
-class RemoteLLMAttribution(*_REMOTE, LLMAttribution):  # type: ignore[misc] # captum is untyped
+class RemoteLLMAttribution(captum.attr.RemoteLLMAttribution, LLMAttribution):  # type: ignore[misc] # captum is untyped
     """`captum.attr.RemoteLLMAttribution` with many calls at once, repeated after errors.
 
     It takes the methods of this package, too, and explains what `LLMAttribution` explains, but
@@ -256,8 +250,6 @@ class RemoteLLMAttribution(*_REMOTE, LLMAttribution):  # type: ignore[misc] # ca
         attr_target: str | Callable[[Answers], Any] = "log_prob",
         **remote_options: Any,
     ) -> None:
-        if not _REMOTE:
-            raise InvalidArgumentError("RemoteLLMAttribution needs captum 0.9 or later.")
         # captum's own constructor comes next.
         super().__init__(attr_method, tokenizer, provider, attr_target)  # type: ignore[call-arg]
         self._remote = RemoteLanguageModel(provider, tokenizer, remote_options)

@@ -35,15 +35,6 @@ def check_prompt(inp: Any, kinds: tuple[Any, ...]) -> None:
             raise InvalidArgumentError(f"inp.mask_list[{index}] has no pixels. Leave it out.")
 
 
-def skip(tokens: Tensor, skipped: Any, tokenizer: Any) -> Tensor:
-    """Return an answer without the tokens to skip, an argument of captum 0.8."""
-    if not skipped:
-        return tokens
-    if isinstance(skipped[0], str):
-        skipped = tokenizer.convert_tokens_to_ids(skipped)
-    return tokens[~torch.isin(tokens, torch.tensor(skipped))]
-
-
 def players_of_parts(inp: Any, feature_mask: Tensor | None) -> IntArray:
     """Return the player of each text that captum shows for a prompt, (N,)."""
     players = np.arange(inp.n_itp_features)

@@ -34,7 +34,7 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
     device : torch.device
         Their device.
     **names : list of str
-        captum's `input_tokens`, `output_tokens` and, since captum 0.9, `inp`.
+        captum's `input_tokens`, `output_tokens` and `inp`.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
 from ..inputs.native_frames import empty_table
-from ..shap_internals import Deserializer, Serializer, loader_of, prepared_attributes, saver_of
+from ..shap_internals import Deserializer, Serializer, prepared_attributes
 from .legacy_calls import dict_of_row, shap_values
 
 _STREAM = "shap_ext.CoalitionExplainer"
@@ -63,12 +63,7 @@ def save_explainer(
 ) -> None:
     """Write an explainer with all its options; each is an attribute of the same name."""
     pickle.dump(_ByKeyword, out_file)
-    shap.Explainer.save(
-        explainer,
-        out_file,
-        saver_of(explainer.model, model_saver),
-        saver_of(explainer.masker, masker_saver),
-    )
+    shap.Explainer.save(explainer, out_file, model_saver, masker_saver)
     saved = ("model", "masker", "link")
     options = {
         name: getattr(explainer, name)
@@ -96,7 +91,7 @@ def load_explainer(
             )
         return loaded
     arguments = shap.Explainer.load.__func__(
-        kind, in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
+        kind, in_file, model_loader, masker_loader, instantiate=False
     )
     with Deserializer(in_file, _STREAM, 0, 0) as stream:
         arguments.update(stream.load("options"))

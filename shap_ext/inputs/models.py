@@ -136,7 +136,7 @@ def _is_xgboost_booster(model: object) -> TypeGuard[Any]:
 
 def _kind(model: object) -> str | None:
     """Return scikit-learn's kind of an estimator: "classifier", "regressor", "clusterer", …."""
-    tags = getattr(model, "__sklearn_tags__", None)  # from scikit-learn 1.6 on
+    tags = getattr(model, "__sklearn_tags__", None)  # None in some other libraries
     try:
         kind = None if tags is None else tags().estimator_type
     except AttributeError:  # of estimators that have the mixins of scikit-learn only

@@ -109,7 +109,7 @@ class HostPlot:
         drawn_axes = self.function(**{name: _drawable(name, arguments[name]) for name in arguments})
         if is_interactive:  # shap switches it off
             plt.ion()
-        if axes is None:  # shap 0.46 returns no axes from scatter
+        if axes is None:  # shap returns them from scatter, but not from image
             axes = plt.gca() if drawn_axes is None else drawn_axes
         new = [artist for artist in axes.get_children() if id(artist) not in before]
         return Drawing(axes, new)

@@ -61,9 +61,6 @@ def image(*arguments: Any, level: float = 0.95, **options: Any) -> Figure | None
     labels = plot.arguments["labels"]
     if labels is None and names is not None:
         labels = [names] if isinstance(names, str) else list(names)
-    if labels is not None:  # shap 0.46 needs labels for each image
-        labels = np.reshape(labels, (-1, len(of_outputs)))
-        labels = np.broadcast_to(labels, (len(images), len(of_outputs)))
     axes = plot.draw(
         on_current_axes=False,
         shap_values=[of_output.values for of_output in of_outputs],

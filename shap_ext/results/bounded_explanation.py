@@ -15,7 +15,7 @@ from shapley_adapters.errors import warn_user
 from shapley_adapters.errors_of_means import errors_of_sums
 
 from ..argument_types import Table
-from ..shap_internals import copied, copy_tracked, operations_of, remove_tracked, set_bounds
+from ..shap_internals import copied, copy_tracked, remove_tracked, set_bounds
 from .record import CallRecord
 from .traces import TRACKED
 
@@ -230,8 +230,8 @@ def removed_bounds(explanation: shap.Explanation) -> str | None:
     """Return the operation that removed the bounds; None if there are bounds, or never were any."""
     if not isinstance(explanation, BoundedExplanation) or explanation.lower_bounds is not None:
         return None
-    names = [name.strip("_") for name in operations_of(explanation) if name != "__getitem__"]
-    cause = ", ".join(names) or "new values"
+    names = [item.name for item in explanation.op_history if item.name != "__getitem__"]
+    cause = ", ".join(name.strip("_") for name in names) or "new values"
     return f"the error bounds were removed by an operation ({cause}) after which they are unknown"
 
 

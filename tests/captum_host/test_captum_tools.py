@@ -247,7 +247,7 @@ def test_time_series(row, method):
     )
     assert made.shape == series.shape
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # matplotlib 3.7 to 3.10 announce that get_cmap goes
+        warnings.simplefilter("ignore")  # matplotlib before 3.11 announces that get_cmap goes
         figure, _ = visualization.visualize_timeseries_attr(
             made[0].numpy(),
             series[0].numpy(),

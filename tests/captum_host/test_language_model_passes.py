@@ -478,7 +478,6 @@ def test_dropout_is_warned_of():
         LLMAttribution(Exact(model), WordTokenizer()).attribute(passages(), TARGET)
 
 
-@pytest.mark.skipif(not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9")
 def test_models_behind_an_interface_give_no_logits():
     from captum_ext import RemoteLLMAttribution
 

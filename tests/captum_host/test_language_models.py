@@ -164,7 +164,6 @@ def test_feature_masks_join_tokens():
     torch.testing.assert_close(result.token_attr.float(), theirs.token_attr, rtol=0, atol=1e-5)
 
 
-@pytest.mark.skipif(not hasattr(captum.attr, "ImageMaskInput"), reason="new in captum 0.9")
 @pytest.mark.parametrize("overlaps", [False, True])
 def test_images(overlaps):
     image_of = pytest.importorskip("PIL.Image").fromarray
@@ -315,17 +314,11 @@ class Writer(Provider):
         return " ".join(TARGET.split()[:max_new_tokens])
 
 
-of_remote_models = pytest.mark.skipif(
-    not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9"
-)
-
-
 def remote(provider, kind=RemoteLLMAttribution, method: Any = Exact, **options):
     placeholder: Any = captum.attr.RemoteLLMAttribution.placeholder_model
     return kind(method(placeholder), TOKENIZER, provider, **options)
 
 
-@of_remote_models
 def test_models_behind_an_interface(monkeypatch, tmp_path):
     monkeypatch.setattr(remote_model, "_FIRST_WAIT", 1e-3)
     provider = Provider(n_failures=2)
@@ -346,7 +339,6 @@ def test_models_behind_an_interface(monkeypatch, tmp_path):
     torch.testing.assert_close(result.token_attr.float(), theirs.token_attr, rtol=0, atol=1e-5)
 
 
-@of_remote_models
 def test_remote_models_write_a_target_where_none_is_given():
     result = remote(Writer()).attribute(text_tokens(), gen_args={"max_new_tokens": 2})
     torch.testing.assert_close(result.token_attr, by_hand(target="a mat")[1:], **EXACT)

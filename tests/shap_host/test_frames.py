@@ -5,7 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-import sklearn
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
@@ -157,10 +156,6 @@ def test_pipelines_of_column_transformers(frame):
     np.testing.assert_allclose(sv.values, oracle_of_frame(typed, x, background), **ROUNDING)
 
 
-@pytest.mark.skipif(
-    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 4),
-    reason="scikit-learn before 1.4 reads no categories from frames",
-)
 def test_boosting_that_reads_categories_from_the_frame():
     table = MISSING[["number", "whole", "category"]]
     model = HistGradientBoostingClassifier(

@@ -24,8 +24,7 @@ def test_plots_take_them_without_a_further_call(shape, n_outputs):
         outputs, Superpixels((3, 4)), algorithm="randomorder", seed=0, output_names=names
     )
     found = explainer(images, max_evals=60, error_bounds=True)
-    if n_outputs == 1 or tuple(map(int, shap.__version__.split(".")[:2])) >= (0, 47):
-        shap.image_plot(found, show=False)
+    shap.image_plot(found, show=False)
     figure = shap_ext.plots.image(found, show=False)
     panels = figure.axes[:-1]
     assert len(panels) == 2 * (n_outputs + 1)

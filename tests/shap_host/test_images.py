@@ -168,8 +168,6 @@ def test_image_plots_take_them(n_outputs, n_images):
         output_names=names,
     )
     sv = explainer(IMAGES[:n_images].reshape(-1, 2, 4, 1), error_bounds=True)
-    if n_images > 1 and names and tuple(map(int, shap.__version__.split(".")[:2])) < (0, 47):
-        sv = sv[:1]  # its plots give all images after the first no names
     shap.plots.image(sv, show=False)
     titles = [axes.get_title() for axes in plt.gcf().axes]
     assert names is None or all(name in titles for name in names)
@@ -250,10 +248,7 @@ def test_superpixels_by_labels_are_drawn_as_images(shape, n_outputs):
         np.testing.assert_allclose(
             of_label.reshape(2, -1, *outputs).sum(axis=1), of_groups.values[:, index], atol=1e-12
         )
-    if n_outputs == 1:
-        shap.image_plot(whole, show=False)
-    else:  # shap 0.46 does not take an Explanation of several outputs
-        shap.image_plot([whole.values[..., output] for output in range(2)], images, show=False)
+    shap.image_plot(whole, show=False)
     plt.close("all")
 
 

@@ -197,9 +197,7 @@ def test_features_equal_to_the_reference_have_none():
 def test_plots_of_shap_take_them():
     X = rows(30)
     explanation = explainer()(X, interactions=True, max_evals=100)
-    if tuple(map(int, shap.__version__.split(".")[:2])) >= (0, 47):
-        # Before, it fails for an Explanation with a list of names.
-        shap.summary_plot(explanation, X, show=False)
+    shap.summary_plot(explanation, X, show=False)
     shap.summary_plot(explanation.values, X, show=False)
     shap.dependence_plot((0, 1), explanation.values, X, show=False)
     shap.dependence_plot((2, 2), explanation.values, X, show=False)

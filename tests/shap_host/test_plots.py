@@ -344,8 +344,6 @@ def test_columns_of_strings(as_type):
     shap.plots.heatmap(explained, show=False)
     drawn()
     plt.close("all")
-    if tuple(map(int, shap.__version__.split(".")[:2])) < (0, 47):
-        return  # its scatter plots know no strings
     shap.plots.scatter(explained[:, "colour"], show=False)
     drawn()
     plt.close("all")

@@ -70,8 +70,6 @@ def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFi
             f"{len(design)} equations determine {n_determined} of the {n_players - 1} differences "
             f"between {n_players} players."
         )
-    if n_players == 1:  # the sum determines the coefficient; older SciPy raises errors
-        return ConstrainedFit(design, np.zeros((1, len(design))), np.zeros(len(design)))
     reduced = scipy.linalg.solve_triangular(triangle, orthogonal.T * roots)
     return ConstrainedFit(design, basis @ reduced, (orthogonal**2).sum(axis=1))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -32,10 +32,6 @@ from ..coalitions.tables import (
 )
 from .protocol import DesignRequest, Solution
 from .units import UnitDesign, select_within_budget
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 FOLDS = 8
 """Number of folds. Each takes a fit; twice as many hardly lower the error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
 from ..interactions.result import PairSolution
 from .value_errors import ValueErrors
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray
 from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Solution
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

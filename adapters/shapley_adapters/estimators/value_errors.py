@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, IntArray
 from ..coalitions.complements import complements
 from ..coalitions.tables import size_weights
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 SparseMatrix: TypeAlias = Any
 """A sparse matrix of SciPy, in rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from .estimate_importance import ImportanceEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from typing_extensions import Self
 
 
 _POSITIVE, _NEGATIVE = "#ff0051", "#008bfb"

@@ -75,7 +75,9 @@ class PrefixCache:
         """Return the logits behind the shared tokens; None where the model keeps too much."""
         ids = arguments["input_ids"]
         kept = self.model(input_ids=ids[:1, :n_shared], use_cache=True).past_key_values
-        if not _is_known(kept) or _n_bytes(kept) * len(ids) * ids.shape[1] / n_shared > _MOST_BYTES:
+        if not hasattr(kept, "batch_repeat_interleave"):
+            return None
+        if _n_bytes(kept) * len(ids) * ids.shape[1] / n_shared > _MOST_BYTES:
             return None
         rest = {**arguments, "input_ids": ids[:, n_shared:], "use_cache": True}
         logits: Tensor = self.model(**rest, past_key_values=_repeated(kept, len(ids))).logits
@@ -88,14 +90,8 @@ def _n_shared(ids: Tensor) -> int:
     return int(differs.int().argmax()) if bool(differs.any()) else ids.shape[1]
 
 
-def _is_known(kept: Any) -> bool:
-    return isinstance(kept, tuple) or hasattr(kept, "batch_repeat_interleave")
-
-
 def _repeated(kept: Any, count: int) -> Any:
     """Return a copy for `count` prompts, to which the model may add."""
-    if isinstance(kept, tuple):  # keys and values of each layer, before transformers 4.45
-        return tuple(tuple(part.repeat_interleave(count, 0) for part in layer) for layer in kept)
     twin = copy.deepcopy(kept)
     twin.batch_repeat_interleave(count)
     return twin

@@ -133,7 +133,7 @@ def estimate_in_workers(
     )
     stop = threading.Event()
     estimate_chunk = _chunk_function(run, jobs, stop)
-    # joblib 1.3 takes None for 1, whatever is configured; workers without a chunk cost time, too.
+    # Workers without a chunk cost time, too.
     n_workers = min(jobs.n_workers, len(chunks))
 
     def results(waiting: Chunks) -> Iterable[ChunkResult | None]:

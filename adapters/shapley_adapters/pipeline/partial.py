@@ -99,13 +99,11 @@ def complete_partial(
     if len(partial.rows):
         with suppress(Exception):  # whatever it is, the user must see the error of the call
             partial = replace(partial, result=result_of(partial.estimate, partial.rows))
-        if hasattr(error, "add_note"):  # from Python 3.11 on
-            n_finished, n_rows = partial.are_finished.sum(), len(partial.estimate.values)
-            error.add_note(
-                f"{n_finished} of {n_rows} rows are finished, and {len(partial.rows) - n_finished} "
-                "have an estimate from fewer evaluations: see last_partial, or partial of the "
-                "error."
-            )
+        n_finished, n_rows = partial.are_finished.sum(), len(partial.estimate.values)
+        error.add_note(
+            f"{n_finished} of {n_rows} rows are finished, and {len(partial.rows) - n_finished} "
+            "have an estimate from fewer evaluations: see last_partial, or partial of the error."
+        )
     vars(error)["partial"] = owner.last_partial = partial
 
 

@@ -417,8 +417,8 @@ def _in_time(function: Callable[[], Any], seconds: float) -> Any:
 def _result_in_time(future: Future[Any], seconds: float | None) -> Any:
     try:
         return future.result(seconds)
-    except (concurrent.futures.TimeoutError, asyncio.TimeoutError) as error:
-        if future.done():
-            raise TimeoutError(str(error)) from error  # in Python 3.10, these are no OSErrors
+    except TimeoutError as error:
+        if future.done():  # the call itself raised it
+            raise
         future.cancel()
         raise TimeoutError(f"The call took longer than timeout={seconds:g} seconds.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from ..arguments import checked_flag
 from ..errors import CheckpointError
 from .files import ResultFiles, check_results, checked_out, journal_path, result_files
 from .journal import Journal, names_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import joblib
-import numpy as np
 from joblib.parallel import get_active_backend
 from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
 
@@ -189,10 +188,8 @@ def map_in_threads(
     if n_threads <= 1:
         return [compute(block) for block in blocks]
 
-    numpy_settings = np.geterr()  # before NumPy 2, they are settings of the thread
-
     def compute_with_one_blas_thread(context: Context, block: _Block) -> _Result:
-        with one_blas_thread(), np.errstate(**numpy_settings):
+        with one_blas_thread():
             return context.run(compute, block)
 
     executor = ThreadPoolExecutor(n_threads, thread_name_prefix="shapley-rows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -35,9 +35,6 @@ from .linear_design import (
 )
 from .neighbourhood_draws import OFFER_FACTOR
 from .order_selection import MAX_COALITIONS
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from .background_process import (
     parts_to_fit,
 )
 from .estimator import prior_shares
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 """Multiples of it, without their whole part, are evenly spread from 0 to 1 (Weyl)."""
