@@ -1,4 +1,4 @@
-"""Explain a model where only one host is installed: `python try_side.py shap`, or `captum`.
+"""Explain a model where only one host is installed: `python try_host.py shap`, or `captum`.
 
 Run in the environment of an installed wheel. Fails if anything of the other host is there, or if a
 module of the side imports a package that the side's extra does not install.
