@@ -25,7 +25,6 @@ from .graphs.reading import read_graph
 from .hierarchies.player_tree import PlayerTree
 from .pipeline.estimate import estimate
 from .pipeline.partial import Partial
-from .pipeline.plan import Plan
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
@@ -48,7 +47,6 @@ __all__ = [
     "Myerson",
     "OddGP",
     "Partial",
-    "Plan",
     "PlayerGraph",
     "PlayerTree",
     "RandomOrder",

@@ -19,8 +19,9 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.graphs.reading import Structure
+from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.partial import Partial, complete_partial
-from shapley_adapters.pipeline.plan import Plan, plan_call
+from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -66,7 +67,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     independent_rows = False
     has_graph = False
     _evaluates_coalitions = True
-    _is_planned = False  # of the copy whose call runs for its plan alone
     _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
@@ -236,7 +236,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
-            is_planned=self._is_planned,
             interactions=self._interaction_index or None,
             n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
@@ -273,7 +272,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
     attribute_future = future_method(attribute)
 
-    def plan(
+    def budget_of(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         baselines: BaselineType = None,
@@ -281,83 +280,62 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         additional_forward_args: object = None,
         feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
         n_samples: int | None = None,
-        perturbations_per_eval: int | None = None,
         *,
-        measure: bool = False,
-        return_standard_error: bool = False,
         tolerance: float | str | None = None,
         max_model_rows: int | None = None,
         repeats: int = 1,
-        max_seconds: float | None = None,
-    ) -> Plan:
-        """Return what a call of `attribute` would cost, without calling the forward function.
+    ) -> CallBudget:
+        """Return how many evaluations and rows of the forward function `attribute` takes at most.
 
-        Evaluations, rows of the forward function, calls, seconds and money are those of the call
-        with the same arguments, which runs with a stand-in for the forward function. What the
-        `memory` of a `RemoteModel` holds already is not counted as new. The forward function must
-        return an output for each example.
+        The forward function is not called; it must return an output for each example. Where it
+        costs money, a call costs the sum of the rows times the price of a row.
 
         Parameters
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask, n_samples
             As in `attribute`.
-        perturbations_per_eval, return_standard_error, tolerance, max_model_rows, repeats
-            As in `attribute`. With a tolerance, the plan holds the most that a call may take.
-        max_seconds : float, optional
-            The time for a call. The plan has the largest budget for which the model's time, by the
-            calls so far or by that of `measure`, fits into it.
-        measure : bool
-            Whether to call the forward function once: `rows_per_call` rows of a `RemoteModel`,
-            which its memory keeps, or the first batch of another one. The plan then has seconds and
-            money. Those of a `RemoteModel` that was called before are known without. A value
-            function needs it, for the number of classes.
+        tolerance, max_model_rows, repeats
+            As in `attribute`.
 
         Returns
         -------
-        Plan
-            The counts. `print` states them in a line.
+        named tuple
+            `evaluations` and `model_rows` of each example, (B,): evaluations times rows of the
+            distribution of baselines. Two or three further evaluations in a call look for random
+            answers. Without `n_samples`, `Best` may evaluate all coalitions instead, where that
+            takes less time.
 
         Raises
         ------
         InvalidArgumentError, InvalidArgumentTypeError, BudgetError
-            If the call would refuse an argument; if a network explains, whose cost is not known; if
-            `max_seconds` is too short, or the model's time is not known.
+            If the call would refuse an argument, or if a network explains.
 
         Examples
         --------
         >>> import torch
         >>> from captum_ext import OddGP
-        >>> method = OddGP(lambda x: x[:, 0] ** 2)
-        >>> print(method.plan(torch.ones(3, 20), n_samples=100))
-        3 rows, 100 evaluations each; 302 rows of the model
+        >>> OddGP(lambda x: x[:, 0] ** 2).budget_of(torch.ones(3, 20), n_samples=100).model_rows
+        array([100, 100, 100])
         """
-
-        def call(twin: CoalitionAttribution, stand_in: Any, budget: int | None) -> None:
-            twin.forward_func = stand_in
-            twin.attribute(
-                inputs,
-                baselines,
-                target if measure else None,  # made-up outputs are one for each example
-                additional_forward_args,
-                feature_mask,
-                budget,
-                perturbations_per_eval,
-                return_standard_error=return_standard_error,
-                tolerance=tolerance,
-                max_model_rows=max_model_rows,
-                repeats=repeats,
-                max_seconds=max_seconds,
-            )
-
-        return plan_call(
-            self,
-            self.forward_func,
-            call,
-            budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            max_seconds=max_seconds,
-            measure=measure,
-            has_batch_size=perturbations_per_eval is not None,
+        if not self._evaluates_coalitions:
+            raise InvalidArgumentError(NO_BUDGET_OF_NETWORKS)
+        call = self.checked_call(
+            inputs, baselines, target, additional_forward_args, feature_mask, None
         )
+        settings = Settings(
+            seed=checked_seed(self.seed),
+            budget=None if n_samples is None else checked_count("n_samples", n_samples),
+            graph=self._graph(call.game) if self.has_graph else None,
+            tolerance=None if tolerance is None else checked_tolerance(tolerance),
+            max_model_rows=checked_rows(max_model_rows),
+            n_repeats=checked_count("repeats", repeats),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            name=self.get_name(),
+            budget_name="n_samples",
+            fewer_players=_fewer_players(call.game),
+        )
+        game: _AnyGame = call.game if call.valued is None else call.valued
+        return budget_of(game, self._estimator(), settings)
 
     def batch_function(
         self,

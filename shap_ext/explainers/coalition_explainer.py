@@ -33,8 +33,9 @@ from shapley_adapters.games.value_functions import (
 )
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.partial import Partial, complete_partial
-from shapley_adapters.pipeline.plan import Plan, plan_call
+from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
@@ -44,7 +45,7 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
+from ..inputs.models import inner_model, prediction_function, warn_of_classes
 from ..maskers import ConditionalMasker
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
@@ -80,7 +81,6 @@ class CoalitionExplainer(ModelExplainer):
     independent_rows = False
     has_graph = False
     _evaluates_coalitions = True
-    _is_planned = False  # of the copy whose call runs for its plan alone
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
@@ -233,11 +233,7 @@ class CoalitionExplainer(ModelExplainer):
                     "trace=True stores the convergence of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
-        row = None
-        if len(args) == 1 and isinstance(self.masker, ConditionalMasker):
-            row = table_of_row(args[0], self.masker.background.dtypes)
-        elif len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
-            row = table_of_row(args[0], self._background_dtypes)  # of one row, as of many
+        row = self._row_of_table(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
         settings = Settings(
@@ -251,7 +247,6 @@ class CoalitionExplainer(ModelExplainer):
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
-            is_planned=self._is_planned,
             interactions=index,
             trace=trace,
             n_jobs=self.n_jobs,
@@ -279,6 +274,14 @@ class CoalitionExplainer(ModelExplainer):
             self._check_sums(result)
         results = form(result, started, error_bounds=error_bounds)
         return results if row is None else results[0]
+
+    def _row_of_table(self, args: tuple[Any, ...]) -> Any:
+        """Return one row of a table as a table; None where there are several rows."""
+        if len(args) == 1 and isinstance(self.masker, ConditionalMasker):
+            return table_of_row(args[0], self.masker.background.dtypes)
+        if len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
+            return table_of_row(args[0], self._background_dtypes)  # of one row, as of many
+        return None
 
     def _explanation(
         self,
@@ -324,87 +327,62 @@ class CoalitionExplainer(ModelExplainer):
             store_hierarchy(results, result, graph, parts, outputs, names, is_shown)
         return with_record(results, self, started, result)
 
-    def plan(
+    def budget_of(
         self,
         *args: Rows,
-        measure: bool = False,
         max_evals: int | str = "auto",
-        error_bounds: bool = False,
-        batch_size: int | str = "auto",
         tolerance: float | str | None = None,
         max_model_rows: int | None = None,
         repeats: int = 1,
-        max_seconds: float | None = None,
-        interactions: bool | str = False,
-    ) -> Plan:
-        """Return what a call would cost, without calling the model.
+    ) -> CallBudget:
+        """Return how many evaluations and rows of the model a call takes at most.
 
-        Evaluations, rows of the model, calls, seconds and money are those of the call with the same
-        arguments, which runs with a stand-in for the model. What the `memory` of a `RemoteModel`
-        holds already is not counted as new.
+        The model is not called. Where it costs money, a call costs the sum of the rows times the
+        price of a row.
 
         Parameters
         ----------
         *args : array, DataFrame or tensor, (R, …)
             The rows, as in a call of the explainer.
-        measure : bool
-            Whether to call the model once: `rows_per_call` rows of a `RemoteModel`, which its
-            memory keeps, or the first batch of another model. The plan then has seconds and money.
-            Those of a `RemoteModel` that was called before are known without. A value function
-            needs it, for the number of classes.
-        max_evals, error_bounds, batch_size, tolerance, max_model_rows, repeats, interactions
-            As in a call of the explainer. With a tolerance, the plan holds the most that a call
-            may take.
-        max_seconds : float, optional
-            The time for a call. The plan has the largest budget for which the model's time, by the
-            calls so far or by that of `measure`, fits into it.
+        max_evals, tolerance, max_model_rows, repeats
+            As in a call of the explainer.
 
         Returns
         -------
-        Plan
-            The counts. `print` states them in a line.
+        named tuple
+            `evaluations` and `model_rows` of each row, (R,): evaluations times background rows.
+            Two or three further evaluations in a call look for random answers. Without `max_evals`,
+            `best` may evaluate all coalitions instead, where that takes less time.
 
         Raises
         ------
         InvalidArgumentError, InvalidArgumentTypeError, BudgetError
-            If the call would refuse an argument; if a network explains, whose cost is not known; if
-            `max_seconds` is too short, or the model's time is not known.
+            If the call would refuse an argument, or if a network explains.
 
         Examples
         --------
         >>> import numpy as np, shap_ext
         >>> explainer = shap_ext.OddGPExplainer(lambda x: x[:, 0] ** 2, np.zeros((10, 20)))
-        >>> print(explainer.plan(np.ones((3, 20)), max_evals=100))
-        3 rows, 100 evaluations each; 3,020 rows of the model
+        >>> explainer.budget_of(np.ones((3, 20)), max_evals=100).model_rows
+        array([1000, 1000, 1000])
         """
-
-        def call(twin: CoalitionExplainer, stand_in: Any, budget: int | None) -> None:
-            twin.model, twin.output_names = stand_in, None  # made-up outputs have no name
-            twin(
-                *args,
-                max_evals="auto" if budget is None else budget,
-                error_bounds=error_bounds,
-                batch_size=batch_size,
-                silent=True,
-                tolerance=tolerance,
-                max_model_rows=max_model_rows,
-                repeats=repeats,
-                max_seconds=max_seconds,
-                interactions=interactions,
-            )
-
-        model = inner_model(self.model)
-        if not is_torch_module(model):
-            model = prediction_function(model)
-        return plan_call(
-            self,
-            model,
-            call,
+        if not self._evaluates_coalitions:
+            raise InvalidArgumentError(NO_BUDGET_OF_NETWORKS)
+        row = self._row_of_table(args)
+        explained = self.explained_rows(args if row is None else (row,))
+        settings = Settings(
+            seed=checked_seed(self.seed),
             budget=count_or_auto("max_evals", max_evals),
-            max_seconds=max_seconds,
-            measure=measure,
-            has_batch_size=batch_size != "auto",
+            graph=self._graph(explained) if self.has_graph else None,
+            tolerance=None if tolerance is None else checked_tolerance(tolerance),
+            max_model_rows=checked_rows(max_model_rows),
+            n_repeats=checked_count("repeats", repeats),
+            independent_rows=self.independent_rows,
+            name=self.name,
+            budget_name="max_evals",
+            fewer_players=explained.fewer_players,
         )
+        return budget_of(self._valued(explained), self._estimator(), settings)
 
     def shap_interaction_values(self, X: Rows, *, index: str = "shapley", **options: Any) -> Any:
         """Return the interactions of all pairs of features alone, as TreeExplainer does.

@@ -21,7 +21,7 @@ from .result import Estimate
 from .settings import Settings, checked_budgets
 from .solutions import check_interactions
 
-PLANNED_SHARE = 0.92
+_PLANNED_SHARE = 0.92
 """Share of the remaining time that a round is planned for; the rest is for costs that vary."""
 
 _FIRST_EVALUATIONS = 4
@@ -200,7 +200,7 @@ class _Deadline:
     def _measured_plan(self, candidates: Sequence[Estimator[Any]]) -> _Plan | None:
         """Measure larger and larger budgets until the forecast of a round can be trusted."""
         costs = self._costs
-        if costs.largest_budget(candidates[0], PLANNED_SHARE * self._left) == self._n_all:
+        if costs.largest_budget(candidates[0], _PLANNED_SHARE * self._left) == self._n_all:
             return _Plan(candidates[0], self._n_all)
         longest = _MEASURED_SHARE * self._left
         for candidate in candidates:
@@ -240,7 +240,7 @@ class _Deadline:
         costs = self._costs
         for candidate in candidates:
             measured = costs.largest_measured(candidate)
-            affordable = costs.largest_budget(candidate, PLANNED_SHARE * self._left) or 0
+            affordable = costs.largest_budget(candidate, _PLANNED_SHARE * self._left) or 0
             trial = min(budget, affordable, _GROWTH * measured)
             is_new = _TRUSTED_GROWTH * measured < trial < self._n_all
             if is_new and costs.seconds_of_measurement(candidate, trial) <= longest:
@@ -255,7 +255,7 @@ class _Deadline:
             least = costs.least_budget(candidate)
             if least < self._n_all and not costs.largest_measured(candidate):
                 continue
-            budget = costs.largest_budget(candidate, PLANNED_SHARE * self._left)
+            budget = costs.largest_budget(candidate, _PLANNED_SHARE * self._left)
             if budget is None and costs.seconds(candidate, least) <= self._left:
                 budget = least  # the smallest one may use all of the time
             if budget is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..cooperators.choices import LEARNED
 from ..errors import first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
@@ -17,8 +15,9 @@ from ..workers.worker_processes import jobs_of
 from .background_plans import on_whole_background
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until, refuse_graphs
-from .one_round import estimate_round
+from .one_round import estimate_round, run_of
 from .result import Estimate
+from .run import CallBudget
 from .settings import Settings, checked_budgets
 
 _UNNOTICED_SECONDS = 2.0
@@ -41,6 +40,12 @@ _MEASURED_PARTS = (8, 4)
 _CLEARLY_LESS = 0.5
 """Another candidate is taken for its own work if that is at most this part of the first one's: with
 200 players and few rows, equal weights take as long as learned ones."""
+
+
+NO_BUDGET_OF_NETWORKS = (
+    "budget_of() is for methods that evaluate coalitions of each row, such as OddGP: a network is "
+    "trained first."
+)
 
 
 def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
@@ -76,11 +81,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     if settings.max_seconds is not None:
         refuse_graphs(estimator, settings)
         settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
-        if settings.is_planned:  # with the budget that is tried for the time
-            first = estimator.candidates[0] if estimator.candidates else estimator
-            result = estimate_round(game, first, replace(settings, max_seconds=None))
-        else:
-            result = estimate_until(game, estimator, settings)
+        result = estimate_until(game, estimator, settings)
     elif not estimator.candidates:
         result = estimate_round(game, estimator, settings)
     elif may_choose and settings.max_model_rows is None:
@@ -89,22 +90,21 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         if not settings.is_for_training and settings.max_model_rows is None:
             settings = _saving_rows(game, settings)
         result = estimate_round(game, estimator.candidates[0], settings)
-    if settings.is_planned:
-        result = replace(result, choice=" ".join(_caveats(result.choice, estimator, settings)))
     if used is not None:
         result = replace(result, usage=getattr(game, "usage", used) - used)
     return result
 
 
-def _caveats(choice: str, estimator: Estimator[Any], settings: Settings) -> Iterator[str]:
-    """Yield how the call may differ from its plan."""
-    if choice:
-        yield choice
-    if settings.tolerance is not None:
-        yield "At most: rows that reach the tolerance stop."
-    source = estimator.score_source
-    if isinstance(source, str) and source not in ("random", LEARNED):
-        yield "Coalitions depend on the model's interactions, and a few may coincide."
+def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:
+    """Return the most that a call takes for each row, without evaluating the game.
+
+    Where costs are measured, it is that of the first candidate.
+    """
+    if estimator.candidates:
+        if settings.max_model_rows is None:
+            settings = _saving_rows(game, settings)
+        estimator = estimator.candidates[0]
+    return run_of(game, estimator, settings).budget()
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:
@@ -151,13 +151,6 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
         reason = f"{named(first)}: our own work takes at most seconds"
         saving = _saving_rows(game, settings)
         return replace(estimate_round(game, first, saving), choice=reason)
-    if settings.is_planned:
-        choice = (
-            f"By measured times, the call may take another candidate than {named(first)}"
-            + (f", or all 2^{n_players} coalitions" if may_enumerate else "")
-            + "; the measurements take a few evaluations more."
-        )
-        return replace(estimate_round(game, first, _saving_rows(game, settings)), choice=choice)
     chosen, new_budget, reason = first, settings.budget, ""
     for part in _MEASURED_PARTS:
         measured = max(budget.minimum, budget.limit // part)

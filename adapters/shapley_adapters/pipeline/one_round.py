@@ -47,6 +47,20 @@ _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
 
+def run_of(
+    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
+) -> Run:
+    """Return the run of a call; all is checked that can be without an evaluation."""
+    active = game.active_players()
+    n_active = active.sum(axis=1)
+    drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
+    if drawing is None and (settings.n_repeats > 1 or getattr(game, "draws_values", False)):
+        has_draws = bool(getattr(game, "draws_values", False)) and settings.n_repeats == 1
+        drawing = repeated_drawing(n_active, estimator, settings, has_draws)
+    memory = memory if drawing is None else None  # it has values, not draws
+    return Run(game, estimator, settings, active, memory=memory, drawing=drawing)
+
+
 def estimate_round(
     game: Game,
     estimator: Estimator[Any],
@@ -57,16 +71,10 @@ def estimate_round(
 
     Values in `memory` are not computed again.
     """
-    active = game.active_players()
-    n_active = active.sum(axis=1)
-    drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and (settings.n_repeats > 1 or getattr(game, "draws_values", False)):
-        has_draws = bool(getattr(game, "draws_values", False)) and settings.n_repeats == 1
-        drawing = repeated_drawing(n_active, estimator, settings, has_draws)
-    memory = memory if drawing is None else None  # it has values, not draws
-    run = Run(game, estimator, settings, active, memory=memory, drawing=drawing)
+    run = run_of(game, estimator, settings, memory)
+    estimator, settings, memory = run.estimator, run.settings, run.memory
     jobs = jobs_of(settings.n_jobs, game.n_rows)
-    is_counted = not estimator.needs_graph and drawing is None
+    is_counted = not estimator.needs_graph and run.drawing is None
     total = int(run.most_evaluations().sum()) if is_counted else None
     delay = settings.progress_delay
     with tqdm(
@@ -89,7 +97,7 @@ def estimate_round(
         (drawn_ends,) = evaluate([run.ends_request()])
         ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
-        noise = Repetition.from_first_row(game, active, ends, settings)
+        noise = Repetition.from_first_row(game, run.active, ends, settings)
         if noise.is_random:
             run = run.for_random_model()
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
@@ -100,7 +108,6 @@ def estimate_round(
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
         is_whole = memory is None and first_row() is None and not settings.is_for_training
-        is_whole = is_whole and not settings.is_planned
         if (
             entries > MANY_ENTRIES
             and run.drawing is None

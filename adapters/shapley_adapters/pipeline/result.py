@@ -175,7 +175,7 @@ class Estimate:
         )
         return (
             f"Estimate({self._methods()}: {sizes}; "
-            f"{evaluations_text(self.evaluations)} evaluations per row"
+            f"{_evaluations_text(self.evaluations)} evaluations per row"
             f"; {self._error_summary()}; seed {self.seed}{self._choice_summary()})"
         )
 
@@ -339,7 +339,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def evaluations_text(counts: IntArray) -> str:
+def _evaluations_text(counts: IntArray) -> str:
     """Return the smallest and the largest of some counts, once if they are the same."""
     if not counts.size:
         return "0"

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ from .settings import (
     RowBudget,
     Settings,
     Tolerance,
+    budget_for,
     checked_budgets,
     refuse_long_rows,
 )
@@ -62,6 +63,13 @@ _DIFFERENCE = 2.0**-8
 
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
+
+
+class CallBudget(NamedTuple):
+    """The most that a call takes: evaluations, and rows of the model's input, of each row, (R,)."""
+
+    evaluations: IntArray
+    model_rows: IntArray
 
 
 @dataclass
@@ -221,6 +229,32 @@ class Run:
         sizes, index = np.unique(self.n_active, return_inverse=True)
         limits = [min(2 ** int(size), self.budgets[int(size)].limit) for size in sizes]
         return np.array(limits, dtype=np.intp)[index]
+
+    @one_blas_thread()
+    def budget(self) -> CallBudget:
+        """Return the most that the run takes; on graphs, their designs say how many evaluations."""
+        evaluations = np.maximum(self.most_evaluations(), 2)  # no player has any effect
+        if self.estimator.needs_graph:
+            no_values = np.zeros((self.game.n_rows, 2, 1))
+            for group in self._groups(np.arange(self.game.n_rows), no_values):
+                design = self._designs.design_for(group).design
+                if not design.n_before_choice:
+                    evaluations[group.rows] = design.table.counts
+        n_backgrounds, drawing = n_backgrounds_of(self.game), self.drawing
+        model_rows = evaluations * n_backgrounds
+        if drawing is None:
+            return CallBudget(evaluations, model_rows)
+        if not drawing.draws.is_background:
+            model_rows *= drawing.draws.n_draws
+        of_limit = replace(self.settings, max_model_rows=self.settings.limiting_rows)
+        for size in np.unique(self.n_active).tolist():
+            limit = of_limit.model_rows(size, n_backgrounds)
+            if not drawing.draws.is_background:
+                limit = budget_for(size, self.estimator, self.settings).limit * n_backgrounds
+            if limit is not None:
+                of_size = self.n_active == size
+                model_rows[of_size] = np.minimum(model_rows[of_size], limit)
+        return CallBudget(evaluations, model_rows)
 
     def blocks(self, start: int, stop: int, n_outputs: int) -> Iterator[IntArray]:
         """Yield the rows from `start` to `stop`, in blocks whose coalitions fit into memory."""
@@ -403,9 +437,7 @@ class Run:
                 for unfinished in self._finish_round(part, new[:, :0], record, evaluate)
             ]
         with_means = self._with_means(pending)
-        if self.settings.is_planned:
-            solution = _unsolved(with_means)
-        elif isinstance(design, FullDesign):
+        if isinstance(design, FullDesign):
             solution = solve_full(design, with_means.values, with_means.errors)
         else:
             design = design if is_last else design.within(pending.round_end)
@@ -571,7 +603,7 @@ class Run:
             result.backward_passes[rows] = group.backward_passes[indices]
         if result.trace is not None and len(group.rows[indices]):
             self._record_trace(result.trace, first_row, pending, indices, solution)
-        if result.interactions is not None and not self.settings.is_planned:
+        if result.interactions is not None:
             pairs = result.interactions
             record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
 
@@ -592,14 +624,6 @@ class Run:
         )
         minimum = self.budgets[pending.group.n_players].minimum
         trace.record(first_row, self.estimator, pending, last, minimum)
-
-
-def _unsolved(pending: PendingRows) -> Solution:
-    """Return zeros of unknown errors, which meet no tolerance."""
-    group, n_outputs = pending.group, pending.values.shape[2]
-    n_players = group.n_players if group.graph is None else group.n_game_players
-    zeros = np.zeros((len(group.rows), n_players, n_outputs))
-    return Solution(zeros, np.full(zeros.shape, np.nan))
 
 
 def largest_magnitude(values: ValueArray) -> float:

@@ -135,8 +135,6 @@ class Settings:
         Whether a network learns from the values, and no user reads them. There is then no warning
         of small budgets, because errors average out over rows, and no check that the model is
         deterministic.
-    is_planned : bool
-        Whether the call runs for its plan alone, with a stand-in for the model: nothing is solved.
     interactions : str, optional
         The index of the interactions of pairs to compute from the same evaluations.
     trace : bool
@@ -171,7 +169,6 @@ class Settings:
     max_seconds: float | None = None
     independent_rows: bool = False
     is_for_training: bool = False
-    is_planned: bool = False
     interactions: str | None = None
     trace: bool = False
     n_jobs: int | None = 1

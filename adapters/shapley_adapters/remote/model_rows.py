@@ -15,9 +15,6 @@ from ..errors import InvalidArgumentTypeError
 from ..games.fingerprints import fingerprint
 from ..torch_support.tensor_arrays import array_of, is_tensor
 
-_MOST_HASHED = 100
-"""Columns up to which rows are hashed by columns, which takes some microseconds for each."""
-
 
 def length_of(value: Any) -> int | None:
     """Return the number of entries of an argument; None if it has none, or is a text."""
@@ -57,30 +54,6 @@ def keys_of_rows(name: str, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
         _typed_rows(value) if length_of(value) == n_rows else [value] * n_rows for value in inputs
     ]
     return [fingerprint(name, *row) for row in zip(*parts, strict=True)]
-
-
-def hashes_of_rows(inputs: Sequence[Any], n_rows: int) -> list[bytes] | None:
-    """Return a hash of each row of numbers or categories, in a fraction of a digest's time.
-
-    Equal rows have equal hashes in one process. None for wide rows, and for other objects: that
-    depends on the type of an argument and not on its rows.
-    """
-    hashes = np.zeros(n_rows, dtype=np.uint64)
-    for value in inputs:
-        if length_of(value) != n_rows or not n_rows:
-            continue
-        if hasattr(value, "iloc"):
-            table = pd.DataFrame(value)
-        else:
-            array = array_of(value)
-            if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-                return None
-            table = pd.DataFrame(array.reshape(n_rows, -1).astype(np.float64))
-        if table.shape[1] > _MOST_HASHED or np.dtype(object) in table.dtypes.tolist():
-            return None
-        hashes = 3 * hashes + pd.util.hash_pandas_object(table, index=False).to_numpy()
-    raw = hashes.astype("<u8").tobytes()
-    return [raw[start : start + 8] for start in range(0, len(raw), 8)]
 
 
 def new_rows(keys: Sequence[bytes], known: Container[bytes]) -> IntArray:

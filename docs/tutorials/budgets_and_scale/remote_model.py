@@ -116,12 +116,12 @@ def explainer_of(algorithm, memory):
 # %%
 # Ask before you pay
 # ------------------
-# `plan` says what a call costs. It does not make it. With `measure=True` it makes one call, by
-# which it knows how long an answer takes; the memory keeps that answer.
+# `budget_of` says how many rows a call asks the model for at most. It does not make the call.
 
 explainer = explainer_of("oddgp", "first.db")
 for budget in (50, 400):
-    print(explainer.plan(patients, max_evals=budget, measure=budget == 50))
+    rows = explainer.budget_of(patients, max_evals=budget).model_rows.sum()
+    print(f"{budget} evaluations: at most {rows} rows, which cost {0.002 * rows:.2f}")
 
 # %%
 # Pay, and pay only once
