@@ -24,7 +24,6 @@ from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
 from .hierarchies.player_tree import PlayerTree
 from .pipeline.estimate import estimate
-from .pipeline.partial import Partial
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
@@ -46,7 +45,6 @@ __all__ = [
     "LeastSquares",
     "Myerson",
     "OddGP",
-    "Partial",
     "PlayerGraph",
     "PlayerTree",
     "RandomOrder",

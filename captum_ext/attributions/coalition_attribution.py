@@ -13,14 +13,13 @@ from torch import Tensor
 
 from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
-from shapley_adapters.array_types import AttributionArray, IntArray
+from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
-from shapley_adapters.pipeline.partial import Partial, complete_partial
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
@@ -59,9 +58,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         of `attribute` starts from it, so that equal calls give equal attributions.
     last_estimate : Estimate or None
         The estimate of the latest call of `attribute`, per player, and its number of evaluations.
-    last_partial : Partial or None
-        What the latest call that an error or Ctrl-C ended had computed: the attributions of the
-        finished examples with their standard errors.
     """
 
     independent_rows = False
@@ -76,7 +72,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
-    last_partial: Partial | None = field(default=None, init=False)
     _drawn_seed: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -247,23 +242,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         estimator = self._estimator()
         game: _AnyGame = call.game if call.valued is None else call.valued
         try:
-            try:
-                result = estimate(game, estimator, settings)
-            except OneValueForBatchError:
-                game = call.batch_game()
-                result = estimate(game, estimator, settings)
-        except BaseException as error:  # Ctrl-C, too
-
-            def result_of(estimate: Estimate, rows: IntArray) -> Any:
-                both = (estimate.values, estimate.standard_errors)
-                results = [call.formatted(game, one, return_input_shape) for one in both]
-                return tuple(
-                    tuple(tensor[rows] for tensor in one) if isinstance(one, tuple) else one[rows]
-                    for one in results
-                )
-
-            complete_partial(error, self, result_of)
-            raise
+            result = estimate(game, estimator, settings)
+        except OneValueForBatchError:
+            game = call.batch_game()
+            result = estimate(game, estimator, settings)
         self.last_estimate = result
         attributions = call.formatted(game, result.values, return_input_shape)
         if not return_standard_error:

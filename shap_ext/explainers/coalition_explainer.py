@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,6 @@ from shapley_adapters.games.value_functions import (
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
-from shapley_adapters.pipeline.partial import Partial, complete_partial
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -72,9 +70,6 @@ class CoalitionExplainer(ModelExplainer):
         starts from it, so that equal calls give equal explanations.
     last_estimate : Estimate or None
         The estimate of the latest call and its number of evaluations.
-    last_partial : Partial or None
-        What the latest call that an error or Ctrl-C ended had computed: an Explanation of the
-        finished rows.
     """
 
     name = "coalitions"
@@ -86,7 +81,6 @@ class CoalitionExplainer(ModelExplainer):
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
-    last_partial: Partial | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -256,23 +250,40 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        form = partial(
-            self._explanation, game=game, explained=explained, graph=settings.graph, outputs=outputs
-        )
-        try:
-            result = self._estimate(game, args, settings)
-        except BaseException as error:  # Ctrl-C, too
-
-            def result_of(estimate: Estimate, rows: IntArray) -> Any:
-                results = form(estimate, started, error_bounds=True)
-                return [one[rows] for one in results] if len(args) > 1 else results[rows]
-
-            complete_partial(error, self, result_of)
-            raise
-        self.last_estimate = result
+        self.last_estimate = result = self._estimate(game, args, settings)
         if check_additivity:
             self._check_sums(result)
-        results = form(result, started, error_bounds=error_bounds)
+        n_outputs = result.values.shape[2]
+        if outputs is not None and not is_op_chain(outputs):
+            check_range(outputs, n_outputs)
+        # Rows may have outputs of their own, such as the tokens of a text.
+        own_names = getattr(game, "output_names", None)
+        output_names = own_names or self._checked_output_names(game, n_outputs)
+        if result.interactions is not None:
+            results: Any = interaction_explanation(
+                result,
+                result.interactions,
+                explained.parts,
+                error_bounds=error_bounds,
+                outputs=outputs,
+                output_names=output_names,
+                compute_time=time.time() - started,
+            )
+        else:
+            results = explanations(
+                result,
+                explained.parts,
+                error_bounds=error_bounds,
+                outputs=outputs,
+                output_names=output_names,
+                clustering=explained.clustering(self.masker),
+                compute_time=time.time() - started,
+            )
+            if result.unions is not None:
+                is_shown = all(explained.layout.has_neighbours)
+                graph, names, parts = settings.graph, output_names, explained.parts
+                store_hierarchy(results, result, graph, parts, outputs, names, is_shown)
+        results = with_record(results, self, started, result)
         return results if row is None else results[0]
 
     def _row_of_table(self, args: tuple[Any, ...]) -> Any:
@@ -282,50 +293,6 @@ class CoalitionExplainer(ModelExplainer):
         if len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
             return table_of_row(args[0], self._background_dtypes)  # of one row, as of many
         return None
-
-    def _explanation(
-        self,
-        result: Estimate,
-        started: float,
-        *,
-        game: Game,
-        explained: ExplainedRows,
-        graph: Structure | Sequence[Structure] | None,
-        outputs: Outputs,
-        error_bounds: bool,
-    ) -> Any:
-        """Return the Explanation of an estimate, or one for each input of the model."""
-        n_outputs = result.values.shape[2]
-        if outputs is not None and not is_op_chain(outputs):
-            check_range(outputs, n_outputs)
-        # Rows may have outputs of their own, such as the tokens of a text.
-        own_names = getattr(game, "output_names", None)
-        output_names = own_names or self._checked_output_names(game, n_outputs)
-        if result.interactions is not None:
-            results = interaction_explanation(
-                result,
-                result.interactions,
-                explained.parts,
-                error_bounds=error_bounds,
-                outputs=outputs,
-                output_names=output_names,
-                compute_time=time.time() - started,
-            )
-            return with_record(results, self, started, result)
-        results = explanations(
-            result,
-            explained.parts,
-            error_bounds=error_bounds,
-            outputs=outputs,
-            output_names=output_names,
-            clustering=explained.clustering(self.masker),
-            compute_time=time.time() - started,
-        )
-        if result.unions is not None:
-            is_shown = all(explained.layout.has_neighbours)
-            names, parts = output_names, explained.parts
-            store_hierarchy(results, result, graph, parts, outputs, names, is_shown)
-        return with_record(results, self, started, result)
 
     def budget_of(
         self,

@@ -251,14 +251,9 @@ def as_outputs(output: ModelOutput, n_rows: int, shape: OutputShape | None = Non
     values = values.reshape(n_rows, -1)
     if shape is not None:
         shape.check(values.shape[1:])
-        shape.rounding = _rounding_of(output)
+        dtype = np.asarray(array_of(output)).dtype  # outputs may be lists or tables
+        shape.rounding = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
     return values
-
-
-def _rounding_of(output: ModelOutput) -> float:
-    """Return the relative rounding error of the output's type; 0 where it is not a float."""
-    dtype = np.asarray(array_of(output)).dtype  # outputs may be lists or tables
-    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
 def _numbers(output: ModelOutput) -> FloatArray:

@@ -434,8 +434,6 @@ def test_rows_of_a_killed_worker_are_explained_again(tmp_path, monkeypatch):
             always(many, **call)
     first, last = map(int, re.findall(r"rows (\d+) to (\d+)", str(lost.value))[0])
     assert 0 < first <= 300 <= last < first + 200
-    np.testing.assert_array_equal(always.last_partial.rows, range(first))
-    np.testing.assert_array_equal(always.last_partial.result.values, wanted[:first])
 
 
 class Locked:

@@ -168,19 +168,28 @@ def test_coroutine_functions_are_refused_by_name():
             captum_ext.RandomOrder(model).attribute(torch.as_tensor(ROWS))
 
 
-def test_an_error_says_what_is_kept(tmp_path):
-    n_rows = 0
+def test_a_call_after_an_error_pays_only_for_what_is_missing(tmp_path):
+    n_rows, n_most, answered = 0, 1500, []  # of some 3,600 rows: several batches come before
 
     def breaks(x):
         nonlocal n_rows
         n_rows += len(x)
-        if n_rows > 300:
+        if n_rows > n_most:
             raise ConnectionResetError("the server went away")
+        answered.extend(row.tobytes() for row in x)
         return model(x)
 
-    remote = shap_ext.RemoteModel(breaks, retries=0, memory=tmp_path / "paid.db", name="a")
+    memory = {"memory": tmp_path / "paid.db", "name": "a"}
+    remote = shap_ext.RemoteModel(breaks, retries=0, **memory)
     with pytest.raises(Exception, match=r"ConnectionResetError: the server went away. What was"):
-        explained(remote)
-    good = shap_ext.RemoteModel(model, memory=tmp_path / "paid.db", name="a")
-    np.testing.assert_array_equal(explained(good).values, explained(model).values)
-    assert good.usage.remembered_rows >= 280
+        explained(remote, batch_size=50)
+    assert len(answered) > 1400
+    n_most, n_before = 10**9, len(answered)
+    again = shap_ext.RemoteModel(breaks, **memory)
+    found = explained(again, batch_size=50)
+    np.testing.assert_array_equal(found.values, explained(model).values)
+    assert again.usage.rows == len(answered) - n_before
+    assert len(set(answered)) == len(answered)
+    whole = shap_ext.RemoteModel(model, memory=tmp_path / "whole.db", name="a")
+    explained(whole)
+    assert len(answered) == whole.usage.rows

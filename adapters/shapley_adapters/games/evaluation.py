@@ -229,22 +229,15 @@ class Evaluator:
     memory: ValueMemory | None = None
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
-    def __call__(
-        self, requests: Sequence[Request], arrived: list[ValueArray] | None = None
-    ) -> list[ValueArray]:
-        """Return the values of each request, (R, C, K), evaluated together.
-
-        Values are added to `arrived` batch by batch, so that an error loses none before it. Those
-        that it holds already are the first ones, and are not evaluated again.
-        """
+    def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
+        """Return the values of each request, (R, C, K), evaluated together."""
         counts = [request.n_pairs for request in requests]
         ends = np.cumsum(counts)
         starts = ends - counts
         if sum(counts) == 0:
             return [np.zeros((len(request.rows), 0, 0)) for request in requests]
-        flat: list[ValueArray] = [] if arrived is None else arrived
-        n_arrived = sum(map(len, flat))
-        batches = Batches(int(ends[-1]), self._size_at(requests, ends), n_arrived)
+        flat: list[ValueArray] = []
+        batches = Batches(int(ends[-1]), self._size_at(requests, ends))
         for start, stop in batches:
             pieces = [
                 request.pairs(int(max(start, first) - first), int(min(stop, end) - first))
@@ -341,20 +334,19 @@ class Evaluator:
 
 @dataclass
 class Batches:
-    """The first and the last index of each batch from `first` to `total`, of the size at its start.
+    """The first and the last index of each batch of `total` items, of the size at its start.
 
     If memory runs out, the batch is halved and repeated; later batches have the smaller size, too.
     """
 
     total: int
     size_at: SizeAt
-    first: int = 0
     _n_of_batch: int = field(default=0, init=False)
     _smaller: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield the batches; the time until the next one is asked for is that of the batch."""
-        start = self.first
+        start = 0
         while start < self.total:
             size = self.size_at(start)
             self._n_of_batch, self._smaller = size.next_size(self.total - start), 0

@@ -24,7 +24,6 @@ from .answer_plans import repeated_drawing
 from .background_plans import background_drawing
 from .costs import Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row
-from .partial import attach_partial
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
 from .settings import MANY_ENTRIES, Settings
@@ -124,17 +123,11 @@ def estimate_round(
             run.traced_limit,
             estimator.has_unions,
         )
-        try:
-            if jobs.n_workers == 1:
-                for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
-                    run.estimate_block(rows, drawn_ends[rows], evaluate, result)
-            else:
-                estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
-        except BaseException as error:  # Ctrl-C, too
-            if used is not None:
-                result = replace(result, usage=getattr(game, "usage", used) - used)
-            attach_partial(error, result, run.are_known, run.are_finished)
-            raise
+        if jobs.n_workers == 1:
+            for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
+                run.estimate_block(rows, drawn_ends[rows], evaluate, result)
+        else:
+            estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     return _checked(result, run, ends, noise)
 

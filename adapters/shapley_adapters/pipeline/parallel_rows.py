@@ -148,7 +148,6 @@ def estimate_in_workers(
             if of_chunk is None:  # stopped by the error of another chunk, which joblib raises
                 continue
             result.set_rows(*rows, of_chunk.estimate)
-            run.are_known[slice(*rows)] = run.are_finished[slice(*rows)] = True
             run.warnings.add(of_chunk.warnings)
             run.largest = max(run.largest, of_chunk.largest)
             evaluate.on_progress(of_chunk.n_evaluations)

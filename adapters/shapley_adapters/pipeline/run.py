@@ -34,7 +34,6 @@ from .designs import (
     group_rows_on_graphs,
 )
 from .drawing import Drawing, budgets_of_plans
-from .partial import record_arrived
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
@@ -102,8 +101,6 @@ class Run:
         The draws whose means are the values; None where the game has the values themselves.
     n_label_repeats : int
         How many values of each row are evaluated again, where labels may be random.
-    are_known, are_finished : arrays, (R,)
-        The rows that have an estimate, and those whose evaluations have ended.
     """
 
     game: Game
@@ -111,8 +108,6 @@ class Run:
     settings: Settings
     active: BoolArray
     n_active: IntArray = field(init=False)
-    are_known: BoolArray = field(init=False)
-    are_finished: BoolArray = field(init=False)
     budgets: dict[int, RowBudget] = field(init=False)
     traced_limit: int | None = field(default=None, init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
@@ -127,7 +122,6 @@ class Run:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
         self.n_active = self.active.sum(axis=1)
-        self.are_known, self.are_finished = self.n_active == 0, self.n_active == 0
         if settings.independent_rows:
             self._own_words = as_words(_fingerprints(self.game))
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -220,7 +214,6 @@ class Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
         twin = copy.copy(self)
         twin.warnings, twin.largest = RunWarnings(), 0.0
-        twin.are_known, twin.are_finished = self.are_known.copy(), self.are_finished.copy()
         twin._designs = self._designs.copy()
         return twin
 
@@ -294,12 +287,7 @@ class Run:
             pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            arrived: list[ValueArray] = []
-            try:
-                values = evaluate([of_group.request() for of_group in pending], arrived)
-            except BaseException:
-                record_arrived(self, pending, arrived, record, evaluate)
-                raise
+            values = evaluate([of_group.request() for of_group in pending])
             if self.drawing is None:
                 self.largest = max([self.largest, *map(largest_magnitude, values)])
             with one_blas_thread():
@@ -561,7 +549,6 @@ class Run:
         The result is that of the rows from `first_row` on.
         """
         group, design = pending.group, pending.design
-        self.are_known[group.rows[indices]] = self.are_finished[group.rows[indices]] = True
         rows = group.rows[indices] - first_row
         # A solution on a graph has values for all its nodes, any other one for the active players.
         players = group.players[indices] if group.graph is None else slice(None)

@@ -10,8 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from contextvars import ContextVar
 from os import PathLike
 from time import monotonic, perf_counter
 from typing import Any
@@ -28,16 +26,13 @@ from ..errors import (
     required_packages,
 )
 from ..model_usage import Usage
-from ..torch_support.tensor_arrays import array_of, tensor_beside
-from .model_rows import joined, keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
+from ..torch_support.tensor_arrays import tensor_beside
+from .model_rows import joined, n_rows_of, new_rows, parts_of, rows_at
 from .paid_outputs import PaidOutputs
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 30.0
 """Seconds before the first and before any later repetition; each wait is twice the one before, and
 up to as long again by chance, so that calls that failed together do not return together."""
-
-answered_only: ContextVar[bool] = ContextVar("answered_only", default=False)
-"""Whether remote models return only what they were paid for before, and else raise an error."""
 
 _ROUNDS_AT_ONCE = 8
 """A batch has rows for so many rounds of all calls, so that few wait for the last one."""
@@ -155,11 +150,10 @@ class RemoteModel:
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._loop: tuple[int, asyncio.AbstractEventLoop] | None = None
         self._chance = np.random.default_rng()
-        self._held: dict[bytes, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave threads and counts behind."""
-        own = {"usage", "_lock", "_next_start", "_pool", "_loop", "_chance", "_held"}
+        own = {"usage", "_lock", "_next_start", "_pool", "_loop", "_chance"}
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -186,8 +180,6 @@ class RemoteModel:
             The first has a row for each output.
         """
         n_rows = n_rows_of(inputs)
-        if answered_only.get():
-            return self._answered_before(inputs, n_rows)
         if self.memory is None:
             answers = self._answers(inputs, n_rows, np.arange(n_rows))
             return joined([output for _, output in answers])
@@ -228,43 +220,10 @@ class RemoteModel:
                 for future in futures:
                     future.cancel()
                 concurrent.futures.wait(futures)
-            if self.memory is None:
-                self._hold(inputs, n_rows, parts, futures)
         failed = [(f.exception(), p) for f, p in zip(futures, parts, strict=True) if _failed(f)]
         if failed:
             self._refuse(*failed[0], n_rows)
         return [(part, future.result()) for part, future in zip(parts, futures, strict=True)]
-
-    def _hold(
-        self,
-        inputs: Sequence[Any],
-        n_rows: int,
-        parts: Sequence[IntArray],
-        futures: Sequence[Future[Any]],
-    ) -> None:
-        """Hold the answers of calls beside which others failed, until the next time."""
-        is_answered = [not (f.cancelled() or f.exception()) for f in futures]
-        if all(is_answered):
-            return
-        with suppress(InvalidArgumentTypeError):  # rows that have no digest are not found again
-            keys = keys_of_rows("", inputs, n_rows)
-            self._held = {
-                keys[row]: answer
-                for part, future, has_answer in zip(parts, futures, is_answered, strict=True)
-                if has_answer
-                for row, answer in zip(part, np.asarray(array_of(future.result())), strict=True)
-            }
-
-    def _answered_before(self, inputs: Sequence[Any], n_rows: int) -> Any:
-        """Return the outputs of rows that were answered, without any call."""
-        if self.memory is None:
-            keys, known = keys_of_rows("", inputs, n_rows), self._held
-        else:
-            keys = self.memory.keys(inputs, n_rows)
-            known = self.memory.find(keys)
-        if not all(key in known for key in keys):
-            raise RemoteCallError("Some of these rows were not answered.")
-        return tensor_beside(inputs[0], np.stack([known[key] for key in keys]))
 
     def _refuse(self, error: BaseException | None, part: IntArray, n_rows: int) -> None:
         """Raise the error of a call, with what is kept."""

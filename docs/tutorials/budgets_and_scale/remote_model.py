@@ -181,9 +181,8 @@ print("the same bits:", np.array_equal(local.values, values))
 # %%
 # When the quota ends
 # -------------------
-# An error for good ends the call. `last_partial` has the rows that were finished, with error bars,
-# and the row that was begun. The memory has what was answered, so that a repeated call pays for the
-# others only.
+# An error for good ends the call. The memory has what was answered, so that a repeated call pays
+# for the rest only.
 
 server.quota = 20
 explainer.model.retries = 0
@@ -191,7 +190,6 @@ try:
     explainer(X[403:409], max_evals=50, batch_size=100)
 except RuntimeError as error:
     print(str(error).partition(" What was")[0])
-    print(explainer.last_partial)
 
 server.quota, explainer.model.retries = 10**6, 6
 explainer(X[403:409], max_evals=50, batch_size=100)
