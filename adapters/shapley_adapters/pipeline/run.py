@@ -277,7 +277,14 @@ class Run:
         `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
         """
         groups = self._groups(rows, ends)
-        groups = [self._with_singles(group, evaluate) for group in groups]
+        drawing = self.drawing
+        if drawing is not None:
+            groups = [
+                self._with_singles(group, evaluate)
+                if drawing.knows_singles(group.n_players)
+                else group
+                for group in groups
+            ]
         source = self.estimator.score_source
         if source is not None:
             groups = self._scored(groups, source, evaluate)
@@ -312,9 +319,7 @@ class Run:
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
 
     def _with_singles(self, group: RowGroup, evaluate: Evaluator) -> RowGroup:
-        """Return the group with the draws of single players, where the others depend on them."""
-        if self.drawing is None or not self.drawing.knows_singles(group.n_players):
-            return group
+        """Return the group with the draws of single players, on which the others depend."""
         single = np.eye(group.n_players, dtype=bool)
         coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
         is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
