@@ -5,8 +5,9 @@
 Three questions, on boosted trees for eight features of scikit-learn's breast-cancer data and on a
 network of eight features:
 
-- the mean absolute attribution: `global_importance` with random orders, odd GP and `total_evals=`,
-  beside the mean |φ| of shap's permutation explainer, which its bar plot draws;
+- the mean absolute attribution: `global_importance` with random orders and odd GP and 30
+  evaluations per row, beside the mean |φ| of shap's permutation explainer, which its bar plot
+  draws;
 - SAGE values for the cross entropy: `global_importance(kind="loss")`, beside the permutation
   estimator of the package `sage-importance` (pip install sage-importance; left out where it is not
   installed);
@@ -37,6 +38,7 @@ import shap_ext  # noqa: F401 - registers the algorithms
 sage: Any = importlib.import_module("sage") if importlib.util.find_spec("sage") else None
 
 N_ROWS, N_FEATURES, N_BACKGROUND = 300, 8, 8
+PER_ROW = 30  # two orders of the features, and their reverses
 
 OURS: dict[str, dict[str, Any]] = {
     "ours, random orders": {"algorithm": "randomorder"},
@@ -89,7 +91,7 @@ def ours(
     explainer = shap.Explainer(case.predict, case.background, seed=seed, **options)
     of_loss = {"y": labels, "loss": "cross_entropy"} if kind == "loss" else {}
     found = explainer.global_importance(
-        sample, kind=kind, total_evals=total, silent=True, **of_loss
+        sample, kind=kind, n_rows=total // PER_ROW, max_evals=PER_ROW, silent=True, **of_loss
     )
     return found.values, found.interval(), found.evaluations
 

@@ -83,7 +83,7 @@ autosummary_context = {
         "shap_ext.Surrogate": _SURROGATE,
         "shap_ext.maskers.Superpixels": [_OWN("paint")],
         "shap_ext.models.LanguageModel": [_OWN("text_generate")],
-        "shap_ext.results.global_importance.ExplainedImportance": [_OWN("to_explanation")],
+        "shap_ext.importance.ExplainedImportance": [_OWN("to_explanation")],
         "shapley_adapters.DifferentiableGame": [":members:"],
         "shapley_adapters.Estimate": [_OWN("interval, rank_interactions, to_shapiq")],
         "shapley_adapters.Game": [":members:"],

@@ -1,21 +1,48 @@
-"""Global importance from Explanations, explainers or models."""
+"""The importance of features over many rows, as shap's bar plot takes it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import shap
 
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.arguments import checked_choice, checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.global_importance.estimate_importance import importance_of_attributions
-from shapley_adapters.global_importance.losses import checked_plan
+from shapley_adapters.global_importance.result import TITLES, GlobalImportance
 
 from .argument_types import Explanation
+from .results.explanations import explanation as explanation_of
 from .results.explanations import folded, with_outputs
-from .results.global_importance import ExplainedImportance
+
+
+@dataclass(frozen=True, repr=False)
+class ExplainedImportance(GlobalImportance):
+    """The importance of each feature over a data set, with standard errors, for shap."""
+
+    def to_explanation(self, output: int | None = None) -> Any:
+        """Return an Explanation of shape (M,), as that of `explanation.abs.mean(0)`.
+
+        `shap.plots.bar` draws it. It has standard errors (`error_std`) and 95 % intervals
+        (`lower_bounds`, `upper_bounds`).
+
+        Parameters
+        ----------
+        output : int, optional
+            The output; needed if there are several.
+        """
+        lower, upper = (self.output_part(end, output) for end in self.interval())
+        return explanation_of(
+            self.output_part(self.values, output),
+            base_values=0.0,
+            data=None,
+            feature_names=list(self.names),
+            lower_bounds=lower,
+            upper_bounds=upper,
+            error_std=self.output_part(self.standard_errors, output),
+        )
 
 
 def global_importance(
@@ -27,8 +54,8 @@ def global_importance(
 ) -> ExplainedImportance:
     """Return the importance of each feature over the rows of an Explanation, with standard errors.
 
-    `explainer.global_importance(X)` does this with new evaluations. It also chooses rows and
-    evaluations for a tolerance, and has the importance for a loss.
+    `explainer.global_importance(X)` does this with new evaluations, and has the importance for a
+    loss.
 
     Parameters
     ----------
@@ -65,43 +92,43 @@ def global_importance(
     >>> shap_ext.global_importance(explanation).values
     array([2., 1.])
     """
-    plan = checked_plan(
-        kind=kind,
-        n_rows=None,
-        tolerance=None,
-        total=None,
-        population=population,
-        total_name="total_evals",
-    )
-    checked_flag("exact", exact)
+    if checked_choice("kind", kind, tuple(TITLES)) == "loss":
+        raise InvalidArgumentError(
+            "kind='loss' needs the model and labels, which attributions do not hold. Call "
+            "global_importance of the explainer with X, y and loss."
+        )
+    is_exact, is_population = checked_flag("exact", exact), checked_flag("population", population)
     if not isinstance(explanation, shap.Explanation):
         raise InvalidArgumentTypeError(
             f"explanation must be a shap.Explanation; got {type(explanation).__name__}. Call "
             "explainer.global_importance(X) to explain rows."
         )
     values = _player_numbers(explanation, explanation.values)
-    result = importance_of_attributions(
-        values,
-        _errors(explanation, exact),
-        plan.kind,
-        errors_cancel=bool(getattr(explanation, "errors_cancel", False)),
-        is_population=plan.is_population,
-    )
-    return ExplainedImportance.from_estimate(
-        result, plan.kind, _names(explanation, values.shape[1]), explanation.output_names
-    )
-
-
-def _errors(explanation: Explanation, exact: bool) -> FloatArray:
-    """Return standard errors, (R, M, K); zeros for exact attributions."""
     if explanation.error_std is not None:
-        return _player_numbers(explanation, explanation.error_std)
-    if not exact:
+        errors = _player_numbers(explanation, explanation.error_std)
+    elif is_exact:
+        errors = np.zeros_like(values)
+    else:
         raise InvalidArgumentError(
             "explanation has no standard errors. Call our explainers with error_bounds=True. Pass "
             "exact=True if the attributions are exact, such as those of TreeExplainer."
         )
-    return np.zeros_like(_player_numbers(explanation, explanation.values))
+    if np.isnan(errors).any():
+        raise InvalidArgumentError(
+            "The attributions have unknown standard errors (NaN). Explain the rows with a larger "
+            "budget, or by a method that has standard errors."
+        )
+    names = explanation.feature_names
+    has_names = names is not None and len(names) == values.shape[1]
+    return ExplainedImportance.from_attributions(
+        values,
+        errors,
+        kind,
+        errors_cancel=bool(getattr(explanation, "errors_cancel", False)),
+        is_population=is_population,
+        names=list(map(str, names)) if has_names else None,
+        output_names=explanation.output_names,
+    )
 
 
 def _player_numbers(explanation: Explanation, array: Any) -> FloatArray:
@@ -120,11 +147,3 @@ def _player_numbers(explanation: Explanation, array: Any) -> FloatArray:
         )
     per_output = folded(array.astype(np.float64), has_axis)
     return np.moveaxis(per_output, 1, 2) if has_axis else per_output[..., None]
-
-
-def _names(explanation: Explanation, n_players: int) -> list[str] | None:
-    """Return the names of the features, if there is one for each."""
-    names = explanation.feature_names
-    if names is None or len(names) != n_players:
-        return None
-    return list(map(str, names))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters import Settings
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag, checked_seed
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.global_importance.losses import LossFunction
-from shapley_adapters.global_importance.result import GlobalImportance
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
+from ..games.model_outputs import OneValueForBatchError
 from .coalition_attribution import CoalitionAttribution
+
+if TYPE_CHECKING:
+    from shapley_adapters.global_importance.losses import LossFunction
+    from shapley_adapters.global_importance.result import GlobalImportance
 
 
 @write_constructor
@@ -37,8 +44,6 @@ class SamplingAttribution(CoalitionAttribution):
         kind: str = "mean_absolute",
         labels: Any = None,
         loss: str | LossFunction | None = None,
-        tolerance: float | str | None = None,
-        total_samples: int | None = None,
         n_examples: int | None = None,
         population: bool = False,
         show_progress: bool = False,
@@ -51,32 +56,23 @@ class SamplingAttribution(CoalitionAttribution):
         Parameters
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask
-            As in `attribute`. A smaller number of examples is drawn at random with `n_examples`,
-            `tolerance` or `total_samples`.
+            As in `attribute`.
         n_samples : int, optional
-            Evaluations per example. By default `tolerance` or `total_samples` choose it; without
-            both it is that of `attribute`.
+            Evaluations per example, as in `attribute`.
         perturbations_per_eval, show_progress
             As in `attribute`.
         kind : {"mean_absolute", "mean", "loss"}
-            What is averaged over examples. `"mean_absolute"`: absolute attributions, corrected for
-            the bias by the errors of the examples. `"mean"`: the attributions. `"loss"`: by how
-            much a feature lowers the loss of the prediction (SAGE).
+            What is averaged over examples. `"mean_absolute"`: absolute attributions; standard
+            errors include the bias by the errors of the examples. `"mean"`: the attributions.
+            `"loss"`: by how much a feature lowers the loss of the prediction (SAGE).
         labels : Tensor or array, (B,), optional
             The labels, for `kind="loss"`.
         loss : {"squared_error", "cross_entropy"} or callable, optional
             The loss, for `kind="loss"`. A function of predictions and labels, as NumPy arrays, that
             returns one loss for each. Cross entropy needs a forward function that returns
             probabilities, and labels that are indices of classes.
-        tolerance : float or str, optional
-            The largest standard error allowed: a number in units of the result, or a percentage of
-            the distance between the largest and the smallest importance, as in `"2%"`. A pilot
-            sample chooses examples and evaluations per example; examples are added until it is
-            reached.
-        total_samples : int, optional
-            Evaluations for all examples together. A pilot sample chooses how to divide them.
         n_examples : int, optional
-            How many examples to draw; with `tolerance`, at most. By default all.
+            How many examples to draw at random. By default all.
         population : bool
             Whether the examples are all that there are. Those that are not drawn are then the only
             uncertainty of the sample, and there is none if all are drawn.
@@ -93,7 +89,7 @@ class SamplingAttribution(CoalitionAttribution):
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `n_samples` or `total_samples` is too small; the message has the minimum.
+            If `n_samples` is too small; the message has the minimum.
 
         Examples
         --------
@@ -104,23 +100,52 @@ class SamplingAttribution(CoalitionAttribution):
         >>> method.global_importance(x, population=True).values
         array([2., 1.])
         """
-        from ..many_rows.global_importance import global_importance
-
-        return global_importance(
-            self,
-            inputs,
-            baselines,
-            target,
-            additional_forward_args,
-            feature_mask,
-            n_samples,
-            perturbations_per_eval,
-            kind=kind,
-            labels=labels,
-            loss=loss,
-            tolerance=tolerance,
-            total_samples=total_samples,
-            n_examples=n_examples,
-            population=population,
-            show_progress=show_progress,
+        from shapley_adapters.global_importance.losses import (
+            LossGame,
+            check_no_loss,
+            checked_loss,
         )
+        from shapley_adapters.global_importance.result import TITLES, GlobalImportance
+
+        checked_choice("kind", kind, tuple(TITLES))
+        is_population = checked_flag("population", population)
+        call = self.checked_call(
+            inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
+        )
+        settings = Settings(
+            seed=checked_seed(self.seed),
+            budget=None if n_samples is None else checked_count("n_samples", n_samples),
+            batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
+            graph=self._graph(call.game) if self.has_graph else None,
+            n_jobs=self.n_jobs,
+            progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
+            name=self.get_name(),
+            budget_name="n_samples",
+        )
+        game: Any = call.game if call.valued is None else call.valued
+        if kind == "loss":
+            if target is not None:
+                raise InvalidArgumentError(
+                    f"target={target!r} selects an output, but kind='loss' needs all of them. "
+                    "Leave out target, and pass labels."
+                )
+            n_rows, array = call.game.n_rows, array_of(labels)
+            labelled = checked_loss(loss, array, n_rows, "labels", self.value_function)
+            game = LossGame(call.game, labelled)
+        else:
+            check_no_loss(kind, loss=loss, labels=labels)
+        warn_in_training_mode(self.forward_func)
+        try:
+            return GlobalImportance.from_game(
+                game,
+                self._estimator(),
+                settings,
+                kind,
+                n_rows=None if n_examples is None else checked_count("n_examples", n_examples),
+                is_population=is_population,
+            )
+        except OneValueForBatchError:
+            raise InvalidArgumentError(
+                "forward_func returns one value for the whole batch; global_importance needs an "
+                "output for each example."
+            ) from None

@@ -25,9 +25,9 @@ explainer = shap.Explainer(
     algorithm="randomorder",
     seed=0,
 )
-magnitudes = explainer.global_importance(X_test, total_evals=4000, silent=True)
+magnitudes = explainer.global_importance(X_test, max_evals=40, silent=True)
 of_loss = explainer.global_importance(
-    X_test, y_test, kind="loss", loss="cross_entropy", total_evals=4000, silent=True
+    X_test, y_test, kind="loss", loss="cross_entropy", max_evals=40, silent=True
 )
 figure, (left, right) = plt.subplots(ncols=2, figsize=(12, 4), layout="constrained")
 for axes, found, title in (

@@ -50,7 +50,7 @@ def test_both_hosts_agree(kind):
     np.testing.assert_allclose(exact.values, of_enumeration.values, atol=1e-10)
 
 
-def test_targets_masks_and_a_tolerance():
+def test_targets_masks_and_parts():
     mask = torch.tensor([[0, 0, 1, 2, 2]])
     method = captum_ext.RandomOrder(NET, seed=0)
     found = method.global_importance(
@@ -60,9 +60,6 @@ def test_targets_masks_and_a_tolerance():
         INPUTS, target=1, feature_mask=mask, return_input_shape=False
     )
     np.testing.assert_allclose(found.values, attributions.abs().mean(dim=0), atol=1e-10)
-    coarse = method.global_importance(INPUTS, target=1, tolerance=0.02)
-    assert 0 < coarse.standard_errors.max() <= 0.02
-    assert coarse.n_rows < 60
     part = method.global_importance(INPUTS, target=1, n_examples=20, n_samples=20)
     assert part.n_rows == 20
 
@@ -73,7 +70,6 @@ def test_targets_masks_and_a_tolerance():
         ({"kind": "loss", "loss": "cross_entropy", "target": 1, "labels": LABELS}, "target=1"),
         ({"kind": "loss", "loss": "cross_entropy"}, "labels= is missing"),
         ({"labels": LABELS}, "labels is used with kind='loss' only"),
-        ({"total_samples": 5}, "total_samples=5 is too small"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_named(arguments, message):

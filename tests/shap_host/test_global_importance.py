@@ -7,12 +7,8 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_importance.result import GlobalImportance
 from tests.helpers.importance_oracles import attributions, sage_values
 
 N_PLAYERS = 5
@@ -121,8 +117,8 @@ def test_intervals_hold_as_often_as_they_say(kind, algorithm, max_evals):
 
     About 300 intervals that depend on each other like 150: their share scatters by 1.8 %. Losses
     have a long tail, so that their means are almost normal from more rows on. Where
-    draws are noisy, the bar for the bias that remains makes intervals of absolute values wider than
-    needed; biased estimators have a wider bar, too.
+    draws are noisy, the bias makes intervals of absolute values wider than needed; biased
+    estimators have wider intervals, too.
     """
     wanted, hits = truth(kind), []
     n_rows = 250 if kind == "loss" else 80
@@ -143,24 +139,54 @@ def test_intervals_hold_as_often_as_they_say(kind, algorithm, max_evals):
     assert 0.91 <= np.mean(hits) <= (1.0 if is_conservative else 0.985)
 
 
-def test_absolute_values_are_corrected_for_the_errors_of_rows():
-    """The errors of the rows are about as large as the attributions.
+@pytest.mark.slow
+@pytest.mark.parametrize("max_evals", [60, 100, 200])
+def test_intervals_hold_where_noise_makes_absolute_values_too_large(max_evals):
+    """Five drawn waves of 8 features, whose contributions change their signs.
 
-    The mean of the absolute estimates is then far too large. The rest of the bias is within its
-    bound.
+    All rows of the population are evaluated, so that the errors of the rows are the only
+    uncertainty. 160 intervals: a share of 0.95 scatters by 1.7 %, and by more where the intervals
+    of a model depend on each other. Without the bias, 10 %, 38 % and 84 % of the intervals hold.
     """
-    noisy = explainer("simsemivalue", independent_rows=True)
-    rows = TABLE[:400]
-    explanation = noisy(rows, max_evals=10, error_bounds=True, silent=True)
-    exact = explainer("enumeration")(rows, silent=True).values
-    wanted = np.abs(exact).mean(axis=0)[:4]
-    plain = np.abs(explanation.values).mean(axis=0)[:4] - wanted
-    found = shap_ext.global_importance(explanation)
-    rest = found.values[:4] - wanted
-    assert (plain > 0.2).all()
-    assert np.abs(rest).sum() < plain.sum() / 2
-    noise = np.std(explanation.values - exact, axis=0)[:4] / np.sqrt(400)
-    assert (np.abs(rest) < found.bias_bounds[:4] + 4 * noise).all()
+    hits = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        weights, rows = rng.normal(size=(8, 2)), rng.normal(size=(300, 8))
+        wave = lambda x, w=weights: np.sin(2 * (np.asarray(x) @ w)).sum(axis=1)  # noqa: E731
+        background = np.zeros((1, 8))
+        exact = explainer("enumeration", wave, background)(rows, silent=True).values
+        wanted = np.abs(exact).mean(axis=0)
+        for draw in range(4):
+            method = shap_ext.RandomOrderExplainer(wave, background, seed=draw)
+            found = method.global_importance(
+                rows, max_evals=max_evals, population=True, silent=True
+            )
+            lower, upper = found.interval()
+            assert (lower >= 0).all()
+            hits.append((lower <= wanted) & (wanted <= upper))
+    assert np.mean(hits) >= 0.91
+
+
+def test_standard_errors_of_absolute_values_include_their_bias():
+    """Normal errors: the bias is at most √3 of our standard errors, and as large for φ = 0.
+
+    With 20,000 rows of a population, a mean has a standard deviation of at most 0.007 beside it.
+    """
+    exact = np.linspace(0, 4, 9) * np.ones((20_000, 1))
+    estimates = exact + np.random.default_rng(0).normal(size=exact.shape)
+    found = GlobalImportance.from_attributions(
+        estimates[..., None],
+        np.ones((*exact.shape, 1)),
+        "mean_absolute",
+        errors_cancel=True,
+        is_population=True,
+    )
+    np.testing.assert_array_equal(found.values, np.abs(estimates).mean(axis=0))
+    bias, bound = found.values - exact[0], np.sqrt(3) * found.standard_errors
+    assert bias[0] == pytest.approx(np.sqrt(2 / np.pi), abs=0.02)
+    assert bound[0] == pytest.approx(bias[0], abs=0.03)
+    assert (bias <= bound + 0.03).all()
+    assert bound[-1] < 0.05
 
 
 def test_rows_of_a_population_leave_less_uncertainty_than_a_sample():
@@ -189,45 +215,6 @@ def test_the_order_of_the_rows_does_not_matter():
     turned = method.global_importance(TABLE[:200][::-1], **arguments)
     np.testing.assert_allclose(found.values, turned.values, rtol=1e-9)
     assert found.n_rows == 40 and found.n_rows_available == 200
-
-
-# --- a tolerance, or a total ---
-
-
-@pytest.mark.parametrize("kind", ["mean", "mean_absolute", "loss"])
-def test_a_tolerance_is_met_with_fewer_evaluations_than_all_rows(kind):
-    labels = LABELS if kind == "loss" else None
-    loss = "squared_error" if kind == "loss" else None
-    tolerance = 0.12 * np.ptp(truth(kind))
-    found = explainer().global_importance(
-        TABLE, labels, kind=kind, loss=loss, tolerance=tolerance, silent=True
-    )
-    assert 0 < found.standard_errors.max() <= tolerance
-    assert found.n_rows < len(TABLE)
-    assert found.evaluations < len(TABLE) * 10
-    assert (np.abs(found.values[:4] - truth(kind)) < 4.5 * tolerance).all()
-    assert str(found.n_rows) in repr(found)
-
-
-def test_a_relative_tolerance_is_a_share_of_the_distance_between_importances():
-    found = explainer().global_importance(TABLE, tolerance="10%", silent=True)
-    assert 0.03 < found.standard_errors.max() / np.ptp(found.values) <= 0.1
-
-
-def test_a_tolerance_that_the_rows_cannot_meet_is_named_with_the_rows_needed():
-    with pytest.warns(ShapleyExtWarning, match=r"with 50 rows.* rows would suffice"):
-        explainer().global_importance(TABLE[:50], kind="mean", tolerance=0.01, silent=True)
-
-
-def test_a_total_is_spent_and_not_exceeded():
-    method = explainer()
-    for options in ({}, {"n_rows": 100}, {"max_evals": 20}):
-        found = method.global_importance(TABLE, total_evals=3000, silent=True, **options)
-        assert 2000 < found.evaluations <= 3003
-    with pytest.raises(BudgetError, match="total_evals=20 is too small.* at least"):
-        method.global_importance(TABLE, total_evals=20)
-    with pytest.raises(BudgetError, match="leaves 3 evaluations for each of 1000 rows"):
-        method.global_importance(TABLE, total_evals=3000, n_rows=1000)
 
 
 # --- from an Explanation ---
@@ -308,7 +295,6 @@ def test_tables_plots_and_several_outputs():
         ({"kind": "loss", "loss": lambda f, y: 1.0, "y": LABELS[:50]}, "one number for each"),
         ({"y": LABELS[:50]}, "y is used with kind='loss' only"),
         ({"kind": "max"}, "'mean_absolute', 'mean', 'loss'"),
-        ({"tolerance": 0.1, "total_evals": 100}, "pass one of them"),
         ({"n_rows": 1}, "at least 2 rows"),
     ],
 )
@@ -336,24 +322,8 @@ def test_a_link_and_a_value_function_are_refused_for_a_loss():
 
 
 def test_graphs_and_groups():
-    with pytest.raises(InvalidArgumentError, match="max_evals= is missing"):
-        explainer("lshapley", graph="line").global_importance(TABLE[:40], tolerance=0.1)
     found = explainer("lshapley", graph="line").global_importance(TABLE[:40], kind="mean")
     exact = shap.Explainer(network, BACKGROUND, algorithm="lshapley", graph="line")(TABLE[:40])
     np.testing.assert_allclose(found.values, exact.values.mean(axis=0), atol=1e-10)
     grouped = explainer("enumeration", groups={"first": [0, 1]}).global_importance(TABLE[:40])
     assert grouped.names[0] == "first" and len(grouped.values) == 4
-
-
-def test_a_biased_estimator_meets_a_tolerance_by_evaluations_per_row():
-    """More rows do not lower its bar; its errors fall fast with the evaluations per row."""
-    found = explainer("oddgp").global_importance(TABLE, tolerance=0.3, silent=True)
-    assert found.standard_errors.max() <= 0.3
-    assert found.n_rows < len(TABLE) / 3
-
-
-def test_a_finite_population_needs_fewer_rows():
-    rows = TABLE[:200]
-    found = explainer().global_importance(rows, tolerance=0.1, population=True, silent=True)
-    assert 0.05 < found.standard_errors.max() <= 0.1
-    assert found.n_rows < 200

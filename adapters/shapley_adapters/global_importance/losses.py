@@ -1,4 +1,4 @@
-"""Losses of predictions, the game of a loss (SAGE), and the arguments that both hosts share.
+"""Losses of predictions, and the game of a loss (SAGE).
 
 Covert, Lundberg and Lee, 2020: the value of a coalition is the loss without any feature less the
 loss with the features of the coalition. The prediction with some of the features is the mean over
@@ -16,15 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import checked_choice, checked_count, checked_flag
+from ..arguments import checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.evaluation import background_mean
 from ..games.fingerprints import fingerprint
 from ..games.game import WrappedGame
-from ..pipeline.settings import checked_tolerance
-from .error_parts import KINDS
-from .estimate_importance import Plan
+from ..games.value_functions import ValueFunctionOrName, checked_value_function
 
 LOSSES = ("squared_error", "cross_entropy")
 
@@ -63,16 +61,23 @@ class LabelledLoss:
         return losses
 
 
-def checked_loss(loss: Any, labels: Any, n_rows: int, name: str = "y") -> LabelledLoss:
+def checked_loss(
+    loss: Any, labels: Any, n_rows: int, name: str, value_function: ValueFunctionOrName
+) -> LabelledLoss:
     """Return the loss that a user names or passes, with the labels of all rows.
 
-    `name` is that of the labels in the host.
+    `name` is that of the labels in the host, and `value_function` that of its explainer.
 
     Raises
     ------
     InvalidArgumentError, InvalidArgumentTypeError
         If there is no loss or no labels, or if they do not fit the rows.
     """
+    if not checked_value_function(value_function).is_raw:
+        raise InvalidArgumentError(
+            f"value_function={value_function!r} is used for the output, but kind='loss' explains "
+            "the loss of the output itself. Leave out value_function."
+        )
     if loss is None:
         raise InvalidArgumentError(
             "loss= is missing for kind='loss'. Pass 'squared_error', 'cross_entropy', or a "
@@ -221,31 +226,6 @@ class LossGame(WrappedGame):
         """Return the negative losses, (P, 1), of outputs for the background, (P, B, K)."""
         predictions = background_mean(outputs, self.background_weights)
         return -self.loss(predictions, rows)[:, None]
-
-
-def checked_plan(
-    *,
-    kind: Any,
-    n_rows: Any,
-    tolerance: Any,
-    total: Any,
-    population: Any,
-    total_name: str,
-) -> Plan:
-    """Return what a user asks for, its arguments checked."""
-    checked_choice("kind", kind, KINDS)
-    if tolerance is not None and total is not None:
-        raise InvalidArgumentError(
-            f"tolerance= and {total_name}= both decide the cost; pass one of them."
-        )
-    return Plan(
-        kind=kind,
-        n_rows=None if n_rows is None else checked_count("n_rows", n_rows),
-        tolerance=checked_tolerance(tolerance),
-        total=None if total is None else checked_count(total_name, total),
-        is_population=checked_flag("population", population),
-        total_name=total_name,
-    )
 
 
 def check_no_loss(kind: str, **arguments: Any) -> None:

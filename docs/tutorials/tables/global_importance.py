@@ -7,7 +7,7 @@ are.
 
 The importance of a feature is the mean of its absolute attributions. Two things make it
 uncertain: you explain only some rows, and each attribution is estimated. This page shows bars that
-hold both, and how to spend a given number of evaluations.
+hold both, and how to divide evaluations among rows.
 """
 
 # %%
@@ -44,11 +44,11 @@ shap.plots.beeswarm(explanation)
 # The importance, and its bars
 # ----------------------------
 # `global_importance` averages over rows that are a random sample. Its standard errors hold the
-# differences between patients and the errors of the estimates. With a tolerance, it decides how
-# many patients it needs, and how many evaluations for each of them.
+# differences between patients and the errors of the estimates. 40 evaluations pay for two orders of
+# the ten features, and for their reverses.
 
 importance_explainer = shap.Explainer(model, background, algorithm="randomorder", seed=0)
-importance = importance_explainer.global_importance(X, tolerance="8%", silent=True)
+importance = importance_explainer.global_importance(X, max_evals=40, silent=True)
 print(importance)
 importance.to_frame().round(2)
 
@@ -66,7 +66,7 @@ plt.show()
 # feature lowers the squared error (SAGE).
 
 of_loss = importance_explainer.global_importance(
-    X, y, kind="loss", loss="squared_error", total_evals=6000, silent=True
+    X, y, kind="loss", loss="squared_error", max_evals=40, silent=True
 )
 of_loss.plot()
 plt.show()
