@@ -94,7 +94,7 @@ autosummary_context = {
         "shapley_adapters.aggregation.KemenyRanking": [":members:"],
         "shapley_adapters.aggregation.SpentEvaluations": [_OWN("total")],
         "shapley_adapters.aggregation.TradeOff": [_OWN("plot")],
-        "shapley_adapters.batches.batch_function.BatchFunction": [
+        "shapley_adapters.batch_function.BatchFunction": [
             _OWN("each_batch, columns, meta, arrow_schema, spark_schema"),
             ":special-members: __call__",
         ],

@@ -53,7 +53,7 @@ FLOORS = {
             "torch_support",
         },
         {"games", "graphs", "series_windows", "superpixels", "workers"},
-        {"batches", "conditional", "cooperators", "criteria", "interactions", "remote"},
+        {"batch_function", "conditional", "cooperators", "criteria", "interactions", "remote"},
         {"aggregation", "estimators", "language_models"},
         {"pipeline"},
         {"amortized", "global_importance", "streams"},
@@ -64,7 +64,7 @@ FLOORS = {
         {"shap_internals"},
         {"inputs"},
         {"maskers", "models", "results"},
-        {"games", "importance", "many_rows"},
+        {"games", "importance", "streams"},
         {"explainers"},
         {"aggregates", "plots"},
         {"criteria", "registration", "report_page"},
@@ -74,7 +74,7 @@ FLOORS = {
         {"captum_internals", "futures"},
         {"inputs"},
         {"conditional", "games", "results"},
-        {"many_rows"},
+        {"streams"},
         {"attributions"},
         {"aggregates", "captum_tools"},
         {"criteria"},
@@ -444,9 +444,8 @@ def test_what_every_explainer_is_made_of_imports_no_features(path):
     """Streams, batches of tables and importance take an explainer; its methods import them."""
     for node in syntax(path).body:
         if isinstance(node, ast.ImportFrom):
-            assert "many_rows" not in (node.module or "")
             assert "streams" not in (node.module or "")
-            assert "batches" not in (node.module or "")
+            assert "batch_function" not in (node.module or "")
             assert "importance" not in (node.module or "")
 
 

@@ -39,7 +39,7 @@ from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import NamedAttribution, attribute_method, future_method, graph_of_inputs
 
 if TYPE_CHECKING:
-    from shapley_adapters.batches.batch_function import BatchFunction
+    from shapley_adapters.batch_function import BatchFunction
 
     from ..results.tensor_results import StreamedAttributions
 
@@ -363,7 +363,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             `attribution_error_<feature>` with `return_standard_error`, and
             `attribution_base_value`. For several outputs, names end with `_<index>`.
         """
-        from ..many_rows.attributed_streams import batch_function
+        from ..streams import batch_function
 
         options = {
             "baselines": baselines,
@@ -509,7 +509,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         CheckpointError
             If `out` exists already, or is a checkpoint of another call.
         """
-        from ..many_rows.attributed_streams import attribute_stream
+        from ..streams import attribute_stream
 
         return attribute_stream(
             self,

@@ -54,7 +54,7 @@ from .legacy_calls import check_sums, no_expected_value, shared_value
 from .model_explainer import ModelExplainer
 
 if TYPE_CHECKING:
-    from shapley_adapters.batches.batch_function import BatchFunction
+    from shapley_adapters.batch_function import BatchFunction
 
     from ..results.streamed_explanations import StreamedExplanations
 
@@ -423,7 +423,7 @@ class CoalitionExplainer(ModelExplainer):
         0   7     1.5     1.5              0.0
         1   8     5.0     5.0              0.0
         """
-        from ..many_rows.explained_streams import batch_function
+        from ..streams import batch_function
 
         options = {
             "max_evals": max_evals,
@@ -497,7 +497,7 @@ class CoalitionExplainer(ModelExplainer):
         CheckpointError
             If `out` exists already, or is a checkpoint of another call.
         """
-        from ..many_rows.explained_streams import explain_stream
+        from ..streams import explain_stream
 
         return explain_stream(
             self,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ..array_types import AttributionArray, ValueArray
-from ..errors import (
+from .array_types import AttributionArray, ValueArray
+from .errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     required_packages,
     rows_counted_from,
 )
-from ..frames import frame_like, narwhals_frame, pandas_frame
-from ..workers.pickles import Pickled, loaded_once
+from .frames import frame_like, narwhals_frame, pandas_frame
+from .workers.pickles import Pickled, loaded_once
 
 _SPARK_TYPES = {
     "bool": "boolean",
@@ -35,93 +36,6 @@ _SPARK_TYPES = {
 
 
 _ADVICE = "Make the model in a module or script, without locks, open files and generators."
-
-
-@dataclass(frozen=True)
-class BatchSchema:
-    """The columns of a batch of attributions.
-
-    Attributes
-    ----------
-    kept_columns : DataFrame
-        The columns that are copied from the rows, without rows.
-    values, errors, base_values : tuple of str
-        The columns of the attributions, one output after the other; of their standard errors, if
-        there are any; and of the values without any feature.
-    """
-
-    kept_columns: pd.DataFrame
-    values: tuple[str, ...]
-    errors: tuple[str, ...]
-    base_values: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse columns of one name."""
-        names = pd.Index(self.columns)
-        if not names.is_unique:
-            raise InvalidArgumentError(
-                f"Two columns of the result are named {names[names.duplicated()][0]!r}. Pass "
-                "another prefix=, or keep fewer columns."
-            )
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of all columns, in their order."""
-        return [*self.kept_columns.columns, *self.values, *self.errors, *self.base_values]
-
-    @property
-    def meta(self) -> pd.DataFrame:
-        """A frame without rows, with the columns and types: `meta=` of Dask."""
-        return self.frame(self.kept_columns, *(np.zeros((0, len(c))) for c in self._numbers()))
-
-    @property
-    def arrow(self) -> Any:
-        """The schema of pyarrow."""
-        with required_packages("The schema needs pyarrow", "arrow"):
-            import pyarrow as pa
-
-        return pa.Schema.from_pandas(self.meta, preserve_index=False).remove_metadata()
-
-    @property
-    def spark(self) -> str:
-        """The schema of `DataFrame.mapInPandas`, in Spark's own words."""
-        meta = self.meta
-        return ", ".join(f"`{name}` {_spark_type(name, meta[name])}" for name in self.columns)
-
-    def frame(self, copied_columns: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
-        """Return copied columns beside the arrays of values, errors and base values."""
-        parts = [
-            pd.DataFrame(array, columns=list(names), index=copied_columns.index, dtype=np.float64)
-            for names, array in zip(self._numbers(), numbers, strict=True)
-        ]
-        return pd.concat([copied_columns, *parts], axis=1)
-
-    def _numbers(self) -> tuple[tuple[str, ...], ...]:
-        return self.values, self.errors, self.base_values
-
-
-def schema_of(
-    example: pd.DataFrame,
-    players: list[str],
-    outputs: list[str] | None,
-    prefix: str,
-    with_errors: bool,
-) -> BatchSchema:
-    """Return the columns for some players and outputs; with one output it has no name.
-
-    `example` holds rows of the columns that are copied.
-    """
-    endings = [""] if outputs is None else [f"_{output}" for output in outputs]
-
-    def names(start: str) -> tuple[str, ...]:
-        return tuple(f"{start}{player}{ending}" for ending in endings for player in players)
-
-    return BatchSchema(
-        example.iloc[:0],
-        names(prefix),
-        names(f"{prefix}error_") if with_errors else (),
-        tuple(f"{prefix}base_value{ending}" for ending in endings),
-    )
 
 
 def _type_with_missing(column: Any, dtype: Any) -> Any:
@@ -171,11 +85,8 @@ class BatchAttributions:
     outputs: list[str] | None
 
 
-class FrameExplainer(Protocol):
-    """An explainer of a host, with the options of its call."""
-
-    def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
-        """Explain the rows of a frame of features."""
+FrameExplainer: TypeAlias = Callable[[pd.DataFrame], BatchAttributions]
+"""An explainer of a host with the options of its call: explains the rows of a frame of features."""
 
 
 @dataclass(frozen=True)
@@ -189,13 +100,26 @@ class BatchFunction:
     ----------
     features : tuple of str
         The columns that are explained.
-    schema : BatchSchema
-        The columns of the result.
+    kept_columns : DataFrame
+        The columns that are copied from the rows, without rows.
+    number_columns : three tuples of str
+        The columns of the attributions, one output after the other; of their standard errors, if
+        there are any; and of the values without any feature.
     """
 
     _explainer: Pickled
     features: tuple[str, ...]
-    schema: BatchSchema
+    kept_columns: pd.DataFrame
+    number_columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        """Refuse columns of one name."""
+        names = pd.Index(self.columns)
+        if not names.is_unique:
+            raise InvalidArgumentError(
+                f"Two columns of the result are named {names[names.duplicated()][0]!r}. Pass "
+                "another prefix=, or keep fewer columns."
+            )
 
     def __call__(self, batch: Any) -> Any:
         """Return the attributions of a batch in its form, and with its index.
@@ -236,26 +160,31 @@ class BatchFunction:
     @property
     def columns(self) -> list[str]:
         """The names of the columns of the result."""
-        return self.schema.columns
+        return [*self.kept_columns.columns, *chain(*self.number_columns)]
 
     @property
     def meta(self) -> pd.DataFrame:
         """A frame without rows: `meta=` of `map_partitions` of Dask."""
-        return self.schema.meta
+        numbers = (np.zeros((0, len(names))) for names in self.number_columns)
+        return self._frame(self.kept_columns, *numbers)
 
     @property
     def arrow_schema(self) -> Any:
         """The schema of the result as a `pyarrow.Schema`."""
-        return self.schema.arrow
+        with required_packages("The schema needs pyarrow", "arrow"):
+            import pyarrow as pa
+
+        return pa.Schema.from_pandas(self.meta, preserve_index=False).remove_metadata()
 
     @property
     def spark_schema(self) -> str:
         """The schema of the result for `mapInPandas` of Spark."""
-        return self.schema.spark
+        meta = self.meta
+        return ", ".join(f"`{name}` {_spark_type(name, meta[name])}" for name in self.columns)
 
     def _explained(self, batch: pd.DataFrame) -> pd.DataFrame:
-        copied = _columns(batch, list(self.schema.kept_columns.columns), "batch")
-        types = self.schema.kept_columns.dtypes.items()
+        copied = _columns(batch, list(self.kept_columns.columns), "batch")
+        types = self.kept_columns.dtypes.items()
         copied = copied.astype({name: _type_with_missing(copied[name], of) for name, of in types})
         rows = _columns(batch, list(self.features), "batch")
         if len(rows) == 0:  # engines also call with empty partitions
@@ -263,9 +192,22 @@ class BatchFunction:
         explain: FrameExplainer = loaded_once(self._explainer.data, self._explainer.digest)
         with rows_counted_from(0):
             attributions = explain(rows)
-        errors = attributions.standard_errors if self.schema.errors else attributions.values[:, :0]
-        return self.schema.frame(copied, _by_output(attributions.values), _by_output(errors),
-                                 attributions.base_values)  # fmt: skip
+        _, has_errors, _ = self.number_columns
+        errors: Any = attributions.standard_errors if has_errors else attributions.values[:, :0]
+        # Numbers of players and outputs, (R, M, K), become columns, one output after the other.
+        values, errors = (
+            array.transpose(0, 2, 1).reshape(len(rows), -1)
+            for array in (attributions.values, errors)
+        )
+        return self._frame(copied, values, errors, attributions.base_values)
+
+    def _frame(self, copied_columns: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
+        """Return copied columns beside the arrays of values, errors and base values."""
+        parts = [
+            pd.DataFrame(array, columns=list(names), index=copied_columns.index, dtype=np.float64)
+            for names, array in zip(self.number_columns, numbers, strict=True)
+        ]
+        return pd.concat([copied_columns, *parts], axis=1)
 
 
 def make_batch_function(
@@ -303,14 +245,21 @@ def make_batch_function(
     rows = _columns(frame, list(features), "example").iloc[:1]
     with rows_counted_from(0):
         attributions = explain(rows)
-    schema = schema_of(
-        kept,
-        attributions.players,
-        attributions.outputs,
-        prefix,
-        attributions.standard_errors is not None,
+    outputs = attributions.outputs  # a single one has no name
+    endings = [""] if outputs is None else [f"_{output}" for output in outputs]
+
+    def names(start: str) -> tuple[str, ...]:
+        players = attributions.players
+        return tuple(f"{start}{player}{ending}" for ending in endings for player in players)
+
+    has_errors = attributions.standard_errors is not None
+    number_columns = (
+        names(prefix),
+        names(f"{prefix}error_") if has_errors else (),
+        tuple(f"{prefix}base_value{ending}" for ending in endings),
     )
-    return BatchFunction(Pickled.from_object(explain, _ADVICE), tuple(features), schema)
+    pickled = Pickled.from_object(explain, _ADVICE)
+    return BatchFunction(pickled, tuple(features), kept.iloc[:0], number_columns)
 
 
 def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFrame:
@@ -328,11 +277,6 @@ def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFra
             "column has a name of its own."
         )
     return columns
-
-
-def _by_output(array: Any) -> Any:
-    """Return numbers of players and outputs, (R, M, K), as columns, one output after the other."""
-    return array.transpose(0, 2, 1).reshape(len(array), -1)
 
 
 def _is_arrow(batch: Any) -> bool:

@@ -14,7 +14,7 @@ import scipy.sparse
 import shap
 
 from shapley_adapters.arguments import checked_flag
-from shapley_adapters.batches.batch_function import (
+from shapley_adapters.batch_function import (
     BatchAttributions,
     BatchFunction,
     make_batch_function,
@@ -36,12 +36,12 @@ from shapley_adapters.streams.sources import (
 )
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
-from ..argument_types import Outputs
-from ..inputs.backgrounds import Background
-from ..inputs.datasets import frame_values, table_of_row
-from ..inputs.models import inner_model
-from ..results.streamed_explanations import StreamedExplanations
-from ..shap_internals import BAR_DELAY, is_op_chain
+from .argument_types import Outputs
+from .inputs.backgrounds import Background
+from .inputs.datasets import frame_values, table_of_row
+from .inputs.models import inner_model
+from .results.streamed_explanations import StreamedExplanations
+from .shap_internals import BAR_DELAY, is_op_chain
 
 
 def explain_stream(

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from shapley_adapters.arguments import checked_flag
-from shapley_adapters.batches.batch_function import (
+from shapley_adapters.batch_function import (
     BatchAttributions,
     BatchFunction,
     make_batch_function,
@@ -27,10 +27,10 @@ from shapley_adapters.streams.journal import option_texts, text_of
 from shapley_adapters.streams.sources import Block, n_rows_known, n_rows_of, opened
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from ..argument_types import Baselines, FeatureMask, Inputs, Target
-from ..inputs.forward_arguments import as_tuple
-from ..inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
-from ..results.tensor_results import StreamedAttributions, array_name
+from .argument_types import Baselines, FeatureMask, Inputs, Target
+from .inputs.forward_arguments import as_tuple
+from .inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
+from .results.tensor_results import StreamedAttributions, array_name
 
 
 def attribute_stream(

@@ -1,1 +1,0 @@
-"""Streams of rows, batches of tables, and importance over a data set, by an explainer."""
