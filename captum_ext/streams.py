@@ -80,7 +80,7 @@ def attribute_stream(
         blocks=source.blocks,
         explain=lambda block: _explained_block(method, source, block, shared, passed_options),
         join=join_tensors,
-        take_seed=lambda seed: _take_seed(method, seed),
+        explainer=method,
         options=lambda: _identity(method, {**identity_of(shared), **options, "roles": roles}),
         out=out,
         checkpoint=checkpoint,
@@ -143,12 +143,6 @@ def _identity(method: Any, arguments: dict[str, Any]) -> dict[str, str]:
     # Networks are trained or loaded by the first call; numbers do not depend on workers.
     texts = {"method": type(method).__name__} | option_texts(method, ("trained", "n_jobs"))
     return texts | {name: text_of(value) for name, value in arguments.items()}
-
-
-def _take_seed(method: Any, seed: int) -> None:
-    """Take the seed of a checkpoint if the user has chosen none."""
-    if method.seed == method._drawn_seed:
-        method.seed = method._drawn_seed = seed
 
 
 def batch_function(

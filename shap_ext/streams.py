@@ -105,7 +105,7 @@ def explain_stream(
             ),
         ),
         join=join_tables,
-        take_seed=lambda seed: _take_seed(explainer, seed),
+        explainer=explainer,
         options=lambda: _identity(explainer, options),
         out=out,
         checkpoint=checkpoint,
@@ -187,12 +187,6 @@ def _identity(explainer: Any, options: dict[str, Any]) -> dict[str, str]:
     background = Background.from_masker(explainer.masker, explainer._background_dtypes)
     texts["masker"] = text_of(explainer.masker if background is None else background.values)
     return texts | {name: text_of(value) for name, value in options.items()}
-
-
-def _take_seed(explainer: Any, seed: int) -> None:
-    """Take the seed of a checkpoint if the user has chosen none."""
-    if explainer.seed == explainer._drawn_seed:
-        explainer.seed = explainer._drawn_seed = seed
 
 
 def _only_part(item: Any) -> Any:

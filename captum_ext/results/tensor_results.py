@@ -11,7 +11,6 @@ from torch import Tensor
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.streams import StreamedValues
-from shapley_adapters.streams.journal import names_of
 
 from ..inputs.feature_groups import FeatureGroups
 
@@ -131,8 +130,7 @@ class StreamedAttributions(StreamedValues):
             )
         start, stop, _ = rows.indices(self.n_rows)
         arrays = self._arrays_of(start, max(0, stop - start))
-        array_names = names_of(self.journal.header.arrays)
-        expected = (array_name("values", i) for i in range(len(array_names)))
-        names = [name for name in expected if name in array_names]
+        expected = (array_name("values", i) for i in range(len(arrays)))
+        names = [name for name in expected if name in arrays]
         tensors: list[Any] = [torch.from_numpy(np.array(arrays[name])) for name in names]
         return tuple(tensors) if self.journal.header.about["is_tuple"] else tensors[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,9 @@ class StreamCall:
         Explains a block by an ordinary call.
     join : callable
         Joins pieces of a part of the blocks.
-    take_seed : callable
-        Takes the seed of the checkpoint, if there is one and the user has chosen none.
+    explainer : object
+        Has `seed`, and the one that was drawn where the user has chosen none. It takes the seed of
+        the checkpoint then.
     options : callable
         Returns the options that identify the call, as texts. It is called when the seed is final.
     out : str or Path
@@ -97,7 +99,7 @@ class StreamCall:
     blocks: Callable[[int], Iterator[Block]]
     explain: Callable[[Block], ExplainedBlock]
     join: Callable[[Sequence[Any]], Any]
-    take_seed: Callable[[int], object]
+    explainer: Any
     options: Callable[[], dict[str, str]]
     out: Any
     checkpoint: bool = False
@@ -142,8 +144,9 @@ def explain_stream(call: StreamCall) -> Journal:
         checked_count("chunk_size", call.chunk_size)
     with only_owner(out, "out"):
         journal = _earlier_journal(call, out)
-        if journal is not None:
-            call.take_seed(int(journal.header.about["seed"]))
+        if journal is not None and call.explainer.seed == call.explainer._drawn_seed:
+            seed = int(journal.header.about["seed"])
+            call.explainer.seed = call.explainer._drawn_seed = seed
         loop = _Loop(call, out, journal)
         with loop.bar, warnings_once(), collected_run_warnings(loop.warnings):
             loop.run()
@@ -204,7 +207,7 @@ class _Loop:
         if size is None:
             first = next(blocks, None)
             size = READ_ROWS if first is None else _default_size(first)
-            blocks = _again(first, blocks)
+            blocks = blocks if first is None else chain([first], blocks)
         self._size = size
         return rechunked(blocks, size, call.join)
 
@@ -335,12 +338,6 @@ def _default_size(block: Block) -> int:
     """Return the number of rows whose numbers are not too many."""
     n_numbers = sum(int(np.prod(np.shape(part)[1:], dtype=np.int64)) for part in block)
     return int(np.clip(_CHUNK_NUMBERS // max(1, n_numbers), 1, READ_ROWS))
-
-
-def _again(first: Block | None, later_blocks: Iterator[Block]) -> Iterator[Block]:
-    if first is not None:
-        yield first
-    yield from later_blocks
 
 
 def _are_close(earlier: npt.NDArray[Any], present: npt.NDArray[Any]) -> bool:

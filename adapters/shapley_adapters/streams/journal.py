@@ -12,7 +12,7 @@ import inspect
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -391,8 +391,3 @@ def _chunk(path: Path, record: Any) -> ChunkRecord:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path, "a record of a chunk lacks a part") from error
-
-
-def names_of(arrays: Sequence[ResultArray]) -> list[str]:
-    """Return the names of arrays."""
-    return [array.name for array in arrays]

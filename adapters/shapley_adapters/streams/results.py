@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..arguments import checked_flag
 from ..errors import CheckpointError
 from .files import ResultFiles, check_results, checked_out, journal_path, result_files
-from .journal import Journal, names_of
+from .journal import Journal
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class StreamedValues:
     @property
     def standard_errors(self) -> npt.NDArray[np.float64] | None:
         """The standard errors, in the shape of the values; None if the call had none."""
-        if "standard_errors" not in names_of(self.journal.header.arrays):
+        if "standard_errors" not in self._names:
             return None
         return self.array("standard_errors")
 
@@ -140,7 +140,7 @@ class StreamedValues:
     def _arrays_of(self, first: int, n_rows: int) -> dict[str, npt.NDArray[Any]]:
         """Return all arrays of some rows, which may begin and end within chunks."""
         arrays = {}
-        for name in names_of(self.journal.header.arrays):
+        for name in self._names:
             pieces = [
                 self._files.read(name, chunk.first, chunk.n_rows)[
                     max(0, first - chunk.first) : first + n_rows - chunk.first
@@ -151,6 +151,10 @@ class StreamedValues:
             pieces = pieces or [self._files.whole(name, [])]
             arrays[name] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return arrays
+
+    @property
+    def _names(self) -> list[str]:
+        return [array.name for array in self.journal.header.arrays]
 
     @property
     def _files(self) -> ResultFiles:

@@ -215,7 +215,15 @@ def items_of(rows: Any, size: int) -> Iterator[Any]:
     if is_sliced(rows):
         yield from slices_of(rows, size)
     elif isinstance(rows, (str, Path)):
-        yield from _batches_of_path(Path(rows), size)
+        path = Path(rows)
+        if not path.exists():
+            raise InvalidArgumentError(f"rows: there is no file {path}.")
+        if path.suffix not in FORMATS and not path.is_dir():
+            raise InvalidArgumentError(
+                f"rows: {path} is neither a .npy file nor one of {', '.join(FORMATS)}. "
+                f"{_AS_GENERATOR}."
+            )
+        yield from batches_of_file(path, size)
     elif is_arrow(rows):
         yield from batches_of(rows, size)
     elif isinstance(rows, Iterable) and not isinstance(rows, (bytes, dict)):
@@ -237,13 +245,3 @@ def n_rows_known(rows: Any) -> int | None:
     if isinstance(rows, tuple) and rows and is_sliced(rows[0]):
         rows = rows[0]
     return int(rows.shape[0]) if is_sliced(rows) and rows.ndim else None
-
-
-def _batches_of_path(path: Path, size: int) -> Iterator[Any]:
-    if not path.exists():
-        raise InvalidArgumentError(f"rows: there is no file {path}.")
-    if path.suffix not in FORMATS and not path.is_dir():
-        raise InvalidArgumentError(
-            f"rows: {path} is neither a .npy file nor one of {', '.join(FORMATS)}. {_AS_GENERATOR}."
-        )
-    yield from batches_of_file(path, size)
