@@ -47,7 +47,6 @@ from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
-from .captum_tools.series_errors import visualize_timeseries_attr_with_error
 from .captum_tools.superpixels import superpixels
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
@@ -94,6 +93,5 @@ __all__ = [
     "draw_graph",
     "superpixels",
     "visualize_image_attr_with_error",
-    "visualize_timeseries_attr_with_error",
     "windows",
 ]

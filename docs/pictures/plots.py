@@ -73,8 +73,6 @@ def draw_tables() -> None:
     column = explanation[:, "body mass index"]
     shap_ext.plots.scatter(column, color=explanation, show=False)
     save("scatter")
-    shap_ext.plots.heatmap(explanation, max_display=8, show=False)
-    save("heatmap")
     shap_ext.plots.decision(explanation[[1, 2, 9]], efficient=True, show=False)
     save("decision")
     pairs = explainer(rows[:1], max_evals=8 * X.shape[1], interactions=True, error_bounds=True)
@@ -137,25 +135,8 @@ def draw_image() -> None:
     figure.savefig(IMAGES / "plots_image.png", dpi=100, bbox_inches="tight")
 
 
-def turn(series: np.ndarray) -> np.ndarray:
-    """Return whether the position has risen lately, times the load at the end."""
-    rise = series[:, -10:, 0].mean(1) - series[:, 10:30, 0].mean(1)
-    return np.tanh(rise) * series[:, -1, 1]
-
-
-def draw_series() -> None:
-    walks = np.cumsum(np.random.default_rng(0).normal(size=(1, 40, 2)), axis=1)
-    labels = shap_ext.windows(walks.shape[1:], 5)
-    masker = shap_ext.maskers.Superpixels(labels, background=0.0)
-    explainer = shap.Explainer(turn, masker, algorithm="oddgp", seed=0)
-    explanation = explainer(walks, max_evals=70, error_bounds=True)
-    shap_ext.plots.series(explanation[0], labels, channel_labels=["position", "load"], show=False)
-    save("series")
-
-
 def main() -> None:
     draw_tables()
-    draw_series()
     draw_text()
     draw_image()
 

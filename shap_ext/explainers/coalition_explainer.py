@@ -177,8 +177,8 @@ class CoalitionExplainer(ModelExplainer):
             True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
             the methods that have them.
         trace : bool
-            Whether to store the estimates of the first evaluations alone, for
-            `shap_ext.plots.convergence`. This needs no further evaluations, and includes the error
+            Whether to store the estimates from the first evaluations alone in
+            `last_estimate.trace`. This needs no further evaluations, and includes the error
             bounds.
 
         Returns
@@ -224,7 +224,7 @@ class CoalitionExplainer(ModelExplainer):
             error_bounds = True
             if index is not None:
                 raise InvalidArgumentError(
-                    "trace=True stores the convergence of attributions, not of interactions; ask "
+                    "trace=True stores the first estimates of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
         row = self._row_of_table(args)

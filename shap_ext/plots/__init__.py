@@ -1,8 +1,8 @@
 """shap's plots with error bars, for Explanations that have bounds.
 
 A function with the name of a plot of shap takes its arguments, calls it, and draws the intervals on
-its axes. `interactions`, `comparison`, `convergence` and `series` are plots of our own. The
-Explanation needs bounds: `explainer(X, error_bounds=True)`.
+its axes. `interactions` is a plot of our own. The Explanation needs bounds:
+`explainer(X, error_bounds=True)`.
 
 An Explanation has an interval for each attribution, but not how their errors correlate. Sums over
 features, and means over rows, have the largest error that any correlation allows: the sum, or
@@ -11,27 +11,20 @@ the mean, of the errors. So their intervals are never too narrow, and often too 
 
 from .bar_plot import bar
 from .beeswarm_plot import beeswarm
-from .comparison_plot import comparison
-from .convergence_plot import convergence
 from .decision_plot import decision
 from .image_plot import image
-from .interaction_plot import heatmap, interactions
+from .interaction_plot import interactions
 from .scatter_plot import scatter
-from .series_plot import series
 from .text_plot import text
 from .waterfall_plot import waterfall
 
 __all__ = [
     "bar",
     "beeswarm",
-    "comparison",
-    "convergence",
     "decision",
-    "heatmap",
     "image",
     "interactions",
     "scatter",
-    "series",
     "text",
     "waterfall",
 ]

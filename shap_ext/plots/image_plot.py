@@ -1,19 +1,16 @@
-"""Images whose pixels of unknown sign are hatched."""
+"""Images with the errors of their pixels beside them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import shap
 
-from shapley_adapters.array_types import BoolArray
-from shapley_adapters.errors import InvalidArgumentError, PlotError
-from shapley_adapters.hatching import hatch_cells
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.pipeline.result import percent
 
 from .host_plots import HostPlot
-from .intervals import Intervals, intervals_of
+from .intervals import intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +25,10 @@ _REMEDY = "Draw images of different sizes one after another: explanation[i]."
 
 
 def image(*arguments: Any, level: float = 0.95, **options: Any) -> Figure | None:
-    """Draw shap's image plot, and hatch pixels whose interval contains 0.
+    """Draw shap's image plot, with a panel of errors beside the attributions of each output.
+
+    The panel has half the width of each pixel's interval, on the scale of the attributions: the
+    sign of a pixel is known where its attribution has the darker colour.
 
     Parameters
     ----------
@@ -56,57 +56,31 @@ def image(*arguments: Any, level: float = 0.95, **options: Any) -> Figure | None
     plot = HostPlot.from_call("image", arguments, options)
     explanation = plot.arguments["shap_values"]
     intervals = intervals_of(explanation, level, "image", _SHAPES, _REMEDY)
-    images, of_outputs = _of_images(explanation, intervals)
-    names = explanation.output_names
-    labels = plot.arguments["labels"]
-    if labels is None and names is not None:
-        labels = [names] if isinstance(names, str) else list(names)
-    axes = plot.draw(
-        on_current_axes=False,
-        shap_values=[of_output.values for of_output in of_outputs],
-        pixel_values=images,
-        labels=labels,
-    ).axes
-    figure: Any = axes.figure
-    n_columns = len(of_outputs) + 1
-    panels = figure.axes[:-1]  # the last one is the colour bar
-    if len(panels) != len(images) * n_columns:
-        raise PlotError(
-            f"shap {shap.__version__} drew {len(panels)} panels in plots.image for {len(images)} "
-            f"images and {len(of_outputs)} outputs. Call shap.plots.image for a plot without "
-            "hatching, and please report the arguments of this call."
-        )
-    for column, of_output in enumerate(of_outputs, start=1):
-        for panel, hidden in zip(panels[column::n_columns], _summed(of_output), strict=True):
-            hatch_cells(panel, hidden)
-    return None if plot.finish(axes) is None else figure
-
-
-def _of_images(
-    explanation: shap.Explanation, intervals: Intervals
-) -> tuple[npt.NDArray[Any], list[Intervals]]:
-    """Return images, (R, H, W, C), and the intervals of each output, of the same shape.
-
-    One image, and images without channels, get the axes that they lack: shap would take (R, H, W)
-    for one image.
-    """
-    images = np.asarray(explanation.data)
-    has_outputs = intervals.values.ndim == images.ndim + 1
-    outputs = [intervals]
-    if has_outputs:
-        outputs = [intervals.subset_features(k) for k in range(intervals.values.shape[-1])]
+    images, values = np.asarray(explanation.data), intervals.values
+    has_outputs = values.ndim == images.ndim + 1
+    # One image, and images without channels, get the axes that they lack: shap would take
+    # (R, H, W) for one image.
     is_one = np.ndim(explanation.base_values) == has_outputs
     shape = (1, *images.shape) if is_one else images.shape
-    if outputs[0].values.shape != images.shape or len(shape) not in (3, 4):
+    if values.shape[: values.ndim - has_outputs] != images.shape or len(shape) not in (3, 4):
         raise InvalidArgumentError(
             f"plots.image needs images, and attributions of their shape; got {images.shape} and "
-            f"{intervals.values.shape}. {_REMEDY}"
+            f"{values.shape}. {_REMEDY}"
         )
     shape = shape if len(shape) == 4 else (*shape, 1)
-    reshaped = [one.mapped(lambda array: array.reshape(shape)) for one in outputs]
-    return images.reshape(shape), reshaped
-
-
-def _summed(intervals: Intervals) -> BoolArray:
-    """Return for which pixels, (R, H, W), the interval of the sum over channels contains 0."""
-    return intervals.mapped(lambda array: array.sum(axis=-1)).contain_zero
+    widths = np.maximum(intervals.below, intervals.above)
+    panels = np.stack([values, widths], axis=-1).reshape(*shape, -1)  # those of an output in turn
+    labels = plot.arguments["labels"]
+    labels = explanation.output_names if labels is None else labels
+    n_outputs = panels.shape[-1] // 2
+    labels = np.reshape([""] * n_outputs if labels is None else labels, (-1, n_outputs))
+    titles = np.full((len(labels), 2 * n_outputs), f"± ({percent(level)} interval)", dtype=object)
+    titles[:, ::2] = labels
+    axes = plot.draw(
+        on_current_axes=False,
+        shap_values=list(np.moveaxis(panels, -1, 0)),
+        pixel_values=images.reshape(shape),
+        labels=titles,
+    ).axes
+    figure: Any = axes.figure
+    return None if plot.finish(axes) is None else figure

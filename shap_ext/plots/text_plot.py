@@ -11,8 +11,7 @@ import shap
 from shapley_adapters.errors import InvalidArgumentError, PlotError, required_packages
 from shapley_adapters.pipeline.result import percent
 
-from ..results.bounded_explanation import BoundedExplanation
-from ..results.traces import UNIONS
+from ..results.bounded_explanation import UNIONS, BoundedExplanation
 from ..shap_internals import shown_nodes, tracked_of
 from .host_plots import HostPlot
 from .intervals import Intervals, intervals_of

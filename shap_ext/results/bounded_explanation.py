@@ -17,7 +17,10 @@ from shapley_adapters.errors_of_means import errors_of_sums
 from ..argument_types import Table
 from ..shap_internals import copied, copy_tracked, remove_tracked, set_bounds
 from .record import CallRecord
-from .traces import TRACKED
+
+UNIONS = ("hierarchical_widths", "hierarchical_errors")
+"""Half widths of 95 % intervals of `hierarchical_values`, and their standard errors; they are
+sliced with the Explanation."""
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
 
@@ -66,7 +69,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def values(self, values: Table) -> None:
         shap.Explanation.values.fset(self, values)
         set_bounds(self, None, None, None)
-        remove_tracked(self, TRACKED)
+        remove_tracked(self, UNIONS)
 
     def __copy__(self) -> Any:
         return self._as_own(copied(self))
@@ -126,7 +129,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         explanation.__class__ = type(self)
         explanation.rounding, explanation.seeds = self.rounding, self.seeds
         explanation.call, explanation.errors_cancel = self.call, self.errors_cancel
-        copy_tracked(self, explanation, TRACKED)
+        copy_tracked(self, explanation, UNIONS)
         return explanation
 
     def _changed_by(self, name: str, other: object) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from ..argument_types import Explanation, Outputs, Table, Values
 from ..inputs.datasets import packed
 from ..shap_internals import chosen_by, is_op_chain, set_tables
 from .bounded_explanation import BoundedExplanation
-from .traces import store_trace
 
 
 def has_outputs(values: FloatArray, rows: Table) -> bool:
@@ -167,15 +165,8 @@ def explanations(
         )
         if isinstance(result, BoundedExplanation):
             result.errors_cancel = estimate.errors_cancel  # `global_importance` needs it
-        if estimate.trace is not None:
-            store_trace(result, estimate.trace, partial(_part_values, part, selection))
         results.append(result)
     return results[0] if len(results) == 1 else results
-
-
-def _part_values(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
-    """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
-    return part.select(selection.values(per_player))
 
 
 def explanation(

@@ -14,8 +14,8 @@ from shapley_adapters.pipeline.result import quantiles
 from ..argument_types import Outputs
 from ..inputs.datasets import packed
 from ..shap_internals import set_clustering, set_tracked
+from .bounded_explanation import UNIONS
 from .explanations import OutputSelection, Part
-from .traces import UNIONS
 
 
 def store_hierarchy(

@@ -1,4 +1,4 @@
-"""Our image plot: shap's, with hatching."""
+"""Our image plot: shap's, with panels of errors."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,17 +27,25 @@ def test_plots_take_them_without_a_further_call(shape, n_outputs):
     shap.image_plot(found, show=False)
     figure = shap_ext.plots.image(found, show=False)
     panels = figure.axes[:-1]
-    assert len(panels) == 2 * (n_outputs + 1)
-    assert names is None or [p.get_title() for p in panels[1 : n_outputs + 1]] == names
+    n_columns = 2 * n_outputs + 1
+    assert len(panels) == 2 * n_columns
+    assert names is None or [p.get_title() for p in panels[1:n_columns:2]] == names
+    assert {p.get_title() for p in panels[2:n_columns:2]} == {"± (95 % interval)"}
     sums = [found.values, found.upper_bounds - found.values]
     if len(shape) == 3:
         sums = [array.sum(axis=3) for array in sums]
-    hatched = np.abs(sums[0]) <= sums[1]
-    assert 0 < hatched.mean() < 1
-    first = hatched[0].reshape(6, 8, -1)[..., 0].astype(int)
-    runs = sum(len(item.get_paths()) for item in panels[1].collections)
-    assert runs == (np.diff(first, axis=1, prepend=0) > 0).sum()
-    assert len(shap_ext.plots.image(found[1], show=False).axes) == n_outputs + 2
+    for k in range(n_outputs):
+        for row in range(2):
+            pair = panels[row * n_columns + 1 + 2 * k :][:2]
+            for panel, numbers in zip(pair, sums, strict=True):
+                wanted = numbers[row].reshape(6, 8, n_outputs)[..., k]
+                np.testing.assert_allclose(panel.images[1].get_array(), wanted, atol=1e-12)
+            assert pair[0].images[1].get_clim() == pair[1].images[1].get_clim()
+    one = shap_ext.plots.image(found[1], show=False)
+    assert len(one.axes) == n_columns + 1
+    np.testing.assert_array_equal(
+        one.axes[2].images[1].get_array(), panels[n_columns + 2].images[1].get_array()
+    )
     plt.close("all")
 
 

@@ -391,6 +391,8 @@ def test_a_ranking_needs_errors_and_interactions():
     values = explainer()(rows(), error_bounds=True, max_evals=100)
     with pytest.raises(InvalidArgumentError, match="interactions=True"):
         shap_ext.rank_interactions(values)
+    with pytest.raises(TypeError, match=r"explanation must be a shap\.Explanation; got None"):
+        shap_ext.rank_interactions(None)
     explain = explainer()
     explain(rows(), max_evals=100)
     with pytest.raises(InvalidArgumentError, match="has no interactions"):

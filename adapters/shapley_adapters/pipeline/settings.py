@@ -138,7 +138,7 @@ class Settings:
     interactions : str, optional
         The index of the interactions of pairs to compute from the same evaluations.
     trace : bool
-        Whether to estimate from the first evaluations, too, for a plot of convergence.
+        Whether to estimate from the first evaluations, too.
     n_jobs : int, optional
         The number of workers of joblib that share the rows; None for joblib's configuration.
     progress_delay : float, optional

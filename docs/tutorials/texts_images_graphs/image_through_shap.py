@@ -68,8 +68,8 @@ print(f"shapes: {explanation.shape} and {explanation.error_std.shape}")
 print(f"largest difference to the output: {np.abs(sums - log_odds(digits)).max():.0e}")
 
 # %%
-# Our plot of the same name hatches pixels whose interval contains 0. With fewer evaluations, the
-# signs of more pixels are unknown:
+# Our plot of the same name has a panel beside each output, with half the width of the 95 %
+# interval of each pixel, on the same scale. With fewer evaluations, intervals are wider:
 
 shap_ext.plots.image(explainer(digits[first], max_evals=36, error_bounds=True))
 

@@ -22,7 +22,7 @@ import torch
 from captum.attr import KernelShap, ShapleyValueSampling
 from torch import nn
 
-from captum_ext import CShapley, Exact, OddGP, visualize_timeseries_attr_with_error, windows
+from captum_ext import CShapley, Exact, OddGP, windows
 
 N_TIMES = 120
 rng = np.random.default_rng(0)
@@ -97,17 +97,16 @@ exact = Exact(detector).attribute(fault, **arguments)
 figure, axes = plt.subplots(2, 3, figsize=(12, 5), sharex=True, sharey="row", layout="constrained")
 middles = np.arange(7, N_TIMES, 15)
 for column, (name, values) in zip(axes.T, found.items(), strict=True):
-    visualize_timeseries_attr_with_error(
-        values[0],
-        error[0] if values is by_oddgp else torch.zeros_like(error[0]),
-        fault[0],
-        channel_labels=["vibration", "temperature"],
-        channels_last=False,
-        plt_fig_axis=(figure, column),
-        use_pyplot=False,
-    )
-    for panel, of_channel in zip(column, exact[0, :, ::15], strict=True):
-        panel.plot(middles, of_channel, "k.")
+    for channel, panel in enumerate(column):
+        heights = values[0, channel, ::15]  # a bar for each window
+        halves = 1.96 * error[0, channel, ::15] if values is by_oddgp else None
+        colours = np.where(heights > 0, "tab:red", "tab:blue")
+        panel.bar(middles, heights, 15, yerr=halves, capsize=2, color=colours, alpha=0.5)
+        panel.plot(middles, exact[0, channel, ::15], "k.")
+        panel.set_ylabel("attribution")
+        line = panel.twinx()
+        line.plot(fault[0, channel], color="0.25", linewidth=1.2)
+        line.set_ylabel(["vibration", "temperature"][channel])
     distance = (values - exact)[0, :, ::15].abs().mean()
     column[0].set_title(f"{name}\nmean distance to the exact values {distance:.2f}", fontsize=9)
 plt.show()
