@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 
 import captum.attr
-import matplotlib as mpl
 import numpy as np
 import torch
 from adult import add_arguments
@@ -34,11 +33,9 @@ from shapley_adapters.aggregation import (
     NeighbourIndex,
     NeighbourSearch,
     SensitivityLoss,
-    TradeOff,
     UnfaithfulnessLoss,
     averaged_over_neighbours,
     learned_weights,
-    trade_off,
 )
 from shapley_adapters.aggregation.losses import Loss
 from shapley_adapters.array_types import BoolArray
@@ -76,7 +73,6 @@ def main() -> None:
     """Judge all explainers and aggregates, print the tables, save them and the pictures."""
     arguments = _arguments()
     torch.set_num_threads(1)
-    mpl.use("Agg")
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.sets:
         started = time.perf_counter()
@@ -86,8 +82,6 @@ def main() -> None:
         _print_table(explained, scores, arguments, time.perf_counter() - started)
         _print_claims(scores)
         _save(scores, arguments.out / f"aggregation-{name}.csv")
-        curve = _learned_curve(answers[: _n_candidates(answers)], judge.kept, arguments.seed)
-        _draw(curve, [one.name for one in answers], arguments.out / f"aggregation-{name}.png")
 
 
 class Judge:
@@ -261,17 +255,6 @@ def _sensitivity_loss(found: Sequence[Answers], kept: BoolArray) -> SensitivityL
     return SensitivityLoss(moved, kept[has_any])
 
 
-def _n_candidates(answers: Sequence[Answers]) -> int:
-    """Return how many explainers there are, and AVA, which come before what combines them."""
-    return next(place for place, one in enumerate(answers) if one.name == "mean")
-
-
-def _learned_curve(found: Sequence[Answers], kept: BoolArray, seed: int) -> TradeOff:
-    has_any = kept.any(axis=1)
-    candidates = np.array([one.rows[has_any] for one in found])
-    return trade_off(ComplexityLoss(candidates), _sensitivity_loss(found, kept), seed=seed)
-
-
 def _print_table(
     explained: ExplainedSet,
     scores: dict[str, FloatArray],
@@ -328,16 +311,6 @@ def _save(scores: dict[str, FloatArray], path: Path) -> None:
         for name, of_rows in scores.items():
             means = [f"{np.nanmean(one):.6g}" for one in of_rows]
             writer.writerow([name, *means, *(f"{_error(one):.3g}" for one in of_rows)])
-
-
-def _draw(curve: TradeOff, names: Sequence[str], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-    curve.plot(ax, names[: len(curve.candidate_complexity)])
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    print(f"  the curve is in {path}\n")
 
 
 def _arguments() -> argparse.Namespace:

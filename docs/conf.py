@@ -77,7 +77,7 @@ autosummary_context = {
             )
         ],
         "shap_ext.AVAExplainer": [_OWN("forget")],
-        "shap_ext.ConvexExplainer": [_OWN("learn, trade_off")],
+        "shap_ext.ConvexExplainer": [_OWN("learn")],
         "shap_ext.SimShapExplainer": [_OWN("fit, stream, save_trained, plot_history")],
         "shap_ext.StreamedExplanations": _STREAMED,
         "shap_ext.Surrogate": _SURROGATE,
@@ -93,7 +93,6 @@ autosummary_context = {
         ],
         "shapley_adapters.aggregation.KemenyRanking": [":members:"],
         "shapley_adapters.aggregation.SpentEvaluations": [_OWN("total")],
-        "shapley_adapters.aggregation.TradeOff": [_OWN("plot")],
         "shapley_adapters.batch_function.BatchFunction": [
             _OWN("each_batch, columns, meta, arrow_schema, spark_schema"),
             ":special-members: __call__",

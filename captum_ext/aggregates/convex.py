@@ -153,32 +153,6 @@ class Convex(AggregateAttribution):
         self.weights = self.learned_weights.weights
         return self.learned_weights
 
-    def trade_off(
-        self,
-        inputs: TensorOrTupleOfTensorsGeneric,
-        neighbourhood: Neighbourhood,
-        complexity_weights: FloatArray | None = None,
-        *,
-        target: TargetType = None,
-        seed: int = 0,
-        **kwargs: Any,
-    ) -> core.TradeOff:
-        """Return the curve of sensitivity against complexity over all combinations, to be plotted.
-
-        Parameters
-        ----------
-        inputs, target, neighbourhood, seed, **kwargs
-            As in `learn`.
-        complexity_weights : sequence of float, optional
-            λ, in units of sensitivity per nat of complexity; by default 16 values over three
-            decades.
-        """
-        fit_data = self._fit_data(inputs, target, kwargs)
-        sensitivity = fit_data.sensitivity(neighbourhood, self.forward_func, seed)
-        return core.trade_off(
-            core.ComplexityLoss(fit_data()), sensitivity, complexity_weights, seed=seed
-        )
-
     def _fit_data(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ConvexFitData:
         arguments = shared_arguments(self.attribution_methods, kwargs)
         if target is not None:

@@ -250,28 +250,6 @@ class ConvexExplainer(CandidateExplainer):
         )
         return self.learned_weights
 
-    def trade_off(
-        self, X: Rows | None = None, complexity_weights: FloatArray | None = None, **arguments: Any
-    ) -> core.TradeOff:
-        """Return the curve of sensitivity against complexity over all combinations, to be plotted.
-
-        Parameters
-        ----------
-        X : array or DataFrame, (R, …), optional
-            The rows; by default `dataset`.
-        complexity_weights : sequence of float, optional
-            λ; by default 16 over three decades.
-        **arguments
-            Arguments of the explainers, such as `max_evals`.
-        """
-        fit_data = self._fit_data(X, arguments)
-        return core.trade_off(
-            fit_data.complexity(),
-            fit_data.sensitivity(),
-            complexity_weights,
-            seed=checked_seed(self.seed),
-        )
-
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:
         if not self._is_learned:
             return core.Convex(self.weights, self.scale)

@@ -224,7 +224,7 @@ class CoalitionExplainer(ModelExplainer):
             error_bounds = True
             if index is not None:
                 raise InvalidArgumentError(
-                    "trace=True stores the first estimates of attributions, not of interactions; ask "
+                    "trace=True stores first estimates of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
         row = self._row_of_table(args)

@@ -193,16 +193,13 @@ def test_weights_are_learned():
     )
 
 
-def test_weights_are_learned_for_sensitivity_and_the_trade_off_is_drawn_up():
+def test_weights_are_learned_for_sensitivity():
     method = Convex([lambda x: (9 * x).sin(), lambda x: 2 * x, lambda x: x**3])
     around = Neighbourhood(0.1, keep="all")
     learned = method.learn(DATA, "sensitivity", neighbourhood=around, seed=3)
     assert (learned.loss.mean() <= learned.candidate_losses.mean(1) + 1e-12).all()
     found = captum_ext.criteria.sensitivity(method.attribute, DATA, around, seed=3)
     np.testing.assert_allclose(found.average, learned.loss, atol=1e-10)
-    curve = method.trade_off(DATA, around)
-    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
-    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
     classes = THREE(DATA).argmax(1)
     by_class = Convex([Exact(THREE), captum.attr.InputXGradient(THREE)])
     learned = by_class.learn(DATA, "sensitivity", neighbourhood=Neighbourhood(0.3), target=classes)

@@ -1,6 +1,5 @@
 """Aggregators on arrays: against enumeration and definition, and what each of them promises."""
 
-import functools
 from itertools import permutations
 
 import numpy as np
@@ -21,7 +20,6 @@ from shapley_adapters.aggregation import (
     averaged_over_neighbours,
     kemeny_young,
     learned_weights,
-    trade_off,
 )
 from shapley_adapters.aggregation.base_explainers import RowCache
 from shapley_adapters.criteria import complexity, faithfulness
@@ -390,55 +388,6 @@ def test_losses_say_what_the_criteria_say():
     )
 
 
-@pytest.mark.slow
-def test_the_trade_off_goes_one_way():
-    """Less complexity at the price of sensitivity, and its ends are the minima of either."""
-    simple, candidates = complexity_against_sensitivity()
-    curve = default_trade_off()
-    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
-    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
-    assert np.ptp(curve.complexity.mean(1)) > 0.1
-    ends = trade_off(simple, candidates, [1e9, 0.0])
-    np.testing.assert_array_equal(ends.complexity_weights, [0.0, 1e9])
-    least = learned_weights(candidates, 3).loss.mean()
-    np.testing.assert_allclose(ends.sensitivity[0].mean(), least, rtol=1e-6)
-    for complexity_weight, stable, plain in zip(
-        curve.complexity_weights, curve.sensitivity.mean(1), curve.complexity.mean(1), strict=True
-    ):
-        alone = curve.candidate_sensitivity.mean(
-            1
-        ) + complexity_weight * curve.candidate_complexity.mean(1)
-        assert stable + complexity_weight * plain <= alone.min() + 1e-12
-
-
-def complexity_against_sensitivity():
-    """Return losses of three candidates: the simpler, the more sensitive."""
-    candidates = np.sign(numbers(3, 40, 5)) * abs(numbers(3, 40, 5)) ** np.array(
-        [0.3, 1.0, 4.0]
-    ).reshape(3, 1, 1)
-    steps = numbers(3, 40, 6, 5) * np.array([0.1, 0.3, 1.0]).reshape(3, 1, 1, 1)
-    return ComplexityLoss(candidates), SensitivityLoss(steps, np.ones((40, 6), dtype=bool))
-
-
-@functools.cache
-def default_trade_off():
-    return trade_off(*complexity_against_sensitivity())
-
-
-def trade_off_at(strengths):
-    simple, candidates = complexity_against_sensitivity()
-    return trade_off(simple, candidates, strengths)
-
-
-def test_the_trade_off_can_be_drawn():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    ax = default_trade_off().plot(names=["a", "b", "c"])
-    assert [text.get_text() for text in ax.get_legend().get_texts()][-3:] == ["a", "b", "c"] or [
-        text.get_text() for text in ax.get_legend().get_texts()
-    ][:3] == ["a", "b", "c"]
-    pyplot.close(ax.figure)
-
-
 # --- lowering complexity ---
 
 LOWERING = [LowComplexity("descent"), LowComplexity("shrinking")]
@@ -578,11 +527,6 @@ def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
             ).nearest(np.ones((1, 2))),
             InvalidArgumentError,
             "only 0 rows",
-        ),
-        (
-            lambda: trade_off_at([-1.0]),
-            InvalidArgumentError,
-            "none negative",
         ),
         (
             lambda: learned_weights(CriterionLoss(numbers(2, 3, 4), lambda g: 1.0), 2),

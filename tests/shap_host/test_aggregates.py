@@ -29,7 +29,6 @@ from tests.shap_host.games import (
     network,
     of_module,
     oracle,
-    probability,
     rows,
 )
 
@@ -346,19 +345,6 @@ def test_weights_are_learned_on_frames_for_models_of_frames():
     explainer(frame[:3], silent=True)
     found = shap_ext.criteria.sensitivity(explainer, frame, around, seed=2, silent=True)
     np.testing.assert_allclose(found.average, explainer.learned_weights.loss, atol=1e-9)
-
-
-def test_the_trade_off_of_explainers():
-    explainer = shap_ext.ConvexExplainer(
-        probability,
-        BACKGROUND,
-        explainers=["exact", "enumeration", lambda x: np.stack([x**3, -x], axis=-1)],
-        neighbourhood=Neighbourhood(0.1),
-    )
-    curve = explainer.trade_off(DATA, silent=True)
-    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
-    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
-    assert curve.complexity.shape == (16, 40)
 
 
 # --- budgets, errors, seeds ---

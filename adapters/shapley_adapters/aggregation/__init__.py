@@ -11,7 +11,6 @@ from .losses import (
     UnfaithfulnessLoss,
 )
 from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
-from .trade_off import TradeOff, trade_off
 
 __all__ = [
     "Aggregate",
@@ -27,11 +26,9 @@ __all__ = [
     "NeighbourSearch",
     "SensitivityLoss",
     "SpentEvaluations",
-    "TradeOff",
     "UnfaithfulnessLoss",
     "averaged_over_neighbours",
     "kemeny_young",
     "learned_weights",
     "on_one_scale",
-    "trade_off",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +35,7 @@ class LearnedWeights:
     candidate_losses: FloatArray
 
 
-def learned_weights(
-    loss: Loss, n_candidates: int, *, starts: Sequence[FloatArray] = (), seed: int = 0
-) -> LearnedWeights:
+def learned_weights(loss: Loss, n_candidates: int, *, seed: int = 0) -> LearnedWeights:
     """Minimise the mean of a loss over the weights of a convex combination.
 
     Sequential quadratic programming starts from equal weights, from weights close to each
@@ -52,33 +49,18 @@ def learned_weights(
         Takes weights (G,), returns losses (R,).
     n_candidates : int
         G.
-    starts : sequence of arrays, (G,)
-        Further weights to start from.
     seed : int
         Seed of the random starts.
     """
-    pool = weight_pool(loss, n_candidates, starts=starts, seed=seed)
+    vertices = np.eye(n_candidates)
+    pool = [*vertices]
+    if n_candidates > 1:
+        middle = np.full(n_candidates, 1 / n_candidates)
+        near = _NEAR_VERTEX * vertices + (1 - _NEAR_VERTEX) * middle
+        drawn = np.random.default_rng(seed).dirichlet(np.ones(n_candidates), size=_RANDOM_STARTS)
+        pool += [middle, *(_descend(loss, start) for start in (middle, *near, *drawn))]
     best = pool[int(np.argmin([loss(weights).mean() for weights in pool]))]
-    vertices = np.eye(n_candidates)
     return LearnedWeights(best, loss(best), np.array([loss(vertex) for vertex in vertices]))
-
-
-def weight_pool(
-    loss: Loss, n_candidates: int, *, starts: Sequence[FloatArray] = (), seed: int = 0
-) -> list[FloatArray]:
-    """Return the weights of single candidates, equal weights, and the optimised weights."""
-    vertices = np.eye(n_candidates)
-    if n_candidates == 1:
-        return [vertices[0]]
-    rng = np.random.default_rng(seed)
-    middle = np.full(n_candidates, 1 / n_candidates)
-    begin = [
-        middle,
-        *(_NEAR_VERTEX * vertices + (1 - _NEAR_VERTEX) * middle),
-        *rng.dirichlet(np.ones(n_candidates), size=_RANDOM_STARTS),
-        *starts,
-    ]
-    return [*vertices, middle, *(_descend(loss, start) for start in begin)]
 
 
 def _descend(loss: Loss, start: FloatArray) -> FloatArray:
