@@ -37,7 +37,7 @@ from shapley_adapters.aggregation import (
     averaged_over_neighbours,
     learned_weights,
 )
-from shapley_adapters.aggregation.losses import Loss
+from shapley_adapters.aggregation.convex import Loss
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.criteria import complexity, faithfulness, sensitivity
 from shapley_adapters.criteria.faithfulness import removal_losses

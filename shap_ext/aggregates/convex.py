@@ -17,7 +17,7 @@ from shapley_adapters.aggregation import (
     UnfaithfulnessLoss,
     on_one_scale,
 )
-from shapley_adapters.aggregation.losses import Loss
+from shapley_adapters.aggregation.convex import Loss
 from shapley_adapters.arguments import checked_choice, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor

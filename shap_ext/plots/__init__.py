@@ -9,14 +9,12 @@ features, and means over rows, have the largest error that any correlation allow
 the mean, of the errors. So their intervals are never too narrow, and often too wide.
 """
 
-from .bar_plot import bar
-from .beeswarm_plot import beeswarm
+from .bar_plots import bar, waterfall
 from .decision_plot import decision
+from .dot_plots import beeswarm, scatter
 from .image_plot import image
 from .interaction_plot import interactions
-from .scatter_plot import scatter
 from .text_plot import text
-from .waterfall_plot import waterfall
 
 __all__ = [
     "bar",

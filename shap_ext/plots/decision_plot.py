@@ -14,7 +14,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
-from .host_plots import HostPlot, check_values
+from .host_plots import Drawing, HostPlot, check_values
 from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _feature_order(order: Any, values: FloatArray) -> IntArray:
     return np.argsort(np.abs(values).sum(axis=0))
 
 
-def _shown(display_range: Any, n_features: int) -> slice:
+def _shown(display_range: slice | range | None, n_features: int) -> slice:
     """Return the points of the path for shap's `feature_display_range`."""
     if display_range is None:
         display_range = slice(-1, -_N_SHOWN - 1, -1)
@@ -203,14 +203,14 @@ def _running_widths(widths: FloatArray, efficient: bool) -> FloatArray:
     return np.minimum(of_first, of_first[:, -1:] - of_first)
 
 
-def _on_axis(values: FloatArray, link: Any) -> FloatArray:
+def _on_axis(values: FloatArray, link: object) -> FloatArray:
     """Return values on the x axis: as they are, or as probabilities."""
     is_logit = str(link) == "logit"
     scaled: FloatArray = scipy.special.expit(values) if is_logit else values
     return scaled
 
 
-def _draw_bands(drawing: Any, paths: _Paths) -> None:
+def _draw_bands(drawing: Drawing, paths: _Paths) -> None:
     """Fill the band around each path in the colour of the path."""
     from matplotlib.lines import Line2D
 

@@ -73,7 +73,7 @@ def lines_of_features(order: Any, n_lines: int | None, *, group_rest: bool = Tru
 
 
 def order_of_bars(
-    values: FloatArray, order: Any, n_lines: int | None, tree: Any, cutoff: float
+    values: FloatArray, order: Any, n_lines: int | None, tree: FloatArray | None, cutoff: float
 ) -> list[list[int]]:
     """Return the features of each bar in shap's order, with clusters merged where shap merges.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.special
@@ -21,7 +20,7 @@ from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation
 
-STORED_LEVEL = 0.95
+_STORED_LEVEL = 0.95
 """The level of `lower_bounds` and `upper_bounds`."""
 
 
@@ -61,10 +60,6 @@ class Intervals:
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Intervals:
         """Return the intervals whose arrays are those of these, changed alike."""
         return Intervals(*map(change, (self.values, self.below, self.above)))
-
-    def subset_features(self, features: Any) -> Intervals:
-        """Return the intervals of some features, the last axis."""
-        return self.mapped(lambda array: array[..., features])
 
     def sums(self, members: Collection[Collection[int]]) -> Intervals:
         """Return the intervals of the sums over groups of features, the last axis.
@@ -136,7 +131,16 @@ def _distances(
     )
     if lower is not None and upper is not None:
         below, above = np.maximum(values - lower, 0), np.maximum(upper - values, 0)
-        return _scaled(below, above, errors, level)
+        if level == _STORED_LEVEL:
+            return below, above
+        if errors is None:
+            raise InvalidArgumentError(
+                f"level={level} needs standard errors, but the Explanation has only bounds, at "
+                f"level {_STORED_LEVEL}. Leave level out, or compute the Explanation with "
+                "error_bounds=True."
+            )
+        scales = _width_ratios(np.maximum(below, above), errors, level)
+        return below * scales, above * scales
     if errors is None or errors.shape != values.shape:
         raise InvalidArgumentError(
             f"plots.{plot} draws error bars, but the Explanation has no bounds. Compute them by "
@@ -147,38 +151,23 @@ def _distances(
     return widths, widths
 
 
-def _scaled(
-    below: FloatArray, above: FloatArray, errors: FloatArray | None, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the distances at a level, from those at the stored level."""
-    if level == STORED_LEVEL:
-        return below, above
-    if errors is None:
-        raise InvalidArgumentError(
-            f"level={level} needs standard errors, but the Explanation has only bounds, at level "
-            f"{STORED_LEVEL}. Leave level out, or compute the Explanation with error_bounds=True."
-        )
-    scales = _width_ratios(np.maximum(below, above), errors, level)
-    return below * scales, above * scales
-
-
 def _width_ratios(widths: FloatArray, errors: FloatArray, level: float) -> FloatArray:
     """Return the widths of intervals at a level, relative to those at the stored level.
 
     The widths in standard errors are Student's quantiles and give the degrees of freedom.
     """
-    normal = float(quantiles(STORED_LEVEL))
+    normal = float(quantiles(_STORED_LEVEL))
     with np.errstate(divide="ignore", invalid="ignore"):
         multiples = np.where(errors > 0, widths / errors, normal)
     are_finite = multiples > normal * (1 + 1e-9)
     safe = np.where(are_finite, multiples, 2 * normal)
-    freedom = scipy.special.stdtridf((1 + STORED_LEVEL) / 2, safe)
+    freedom = scipy.special.stdtridf((1 + _STORED_LEVEL) / 2, safe)
     freedom = np.where(are_finite, freedom, np.inf)
-    ratios: FloatArray = quantiles(level, freedom) / quantiles(STORED_LEVEL, freedom)
+    ratios: FloatArray = quantiles(level, freedom) / quantiles(_STORED_LEVEL, freedom)
     return ratios
 
 
-def _check_known(are_unknown: Any, plot: str) -> None:
+def _check_known(are_unknown: BoolArray, plot: str) -> None:
     """Refuse intervals that are all unknown; warn if some are."""
     n_unknown = int(are_unknown.sum())
     if n_unknown and n_unknown == are_unknown.size:

@@ -55,17 +55,30 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
         for interval, label in _word_notes(row, level, threshold, separator)
     ]
     with np.printoptions(legacy="1.21"):  # shap 0.51 writes NumPy's numbers into colours
-        html = plot.function(**{**plot.arguments, "display": False})
+        html: str = plot.function(**{**plot.arguments, "display": False})
     if len(_WORD.findall(html)) != len(words):
         raise PlotError(
             f"shap {shap.__version__} wrote its text plot in a form that plots.text does not "
             "know. Call shap.plots.text for a plot without intervals, and please report this."
         )
     marks = iter(words)
-    marked = _WORD.sub(lambda match: _marked(match[0], *next(marks)), html) + _legend(level)
+
+    def marked(tag: re.Match[str]) -> str:
+        contains_zero, label = next(marks)
+        start = tag[0].removesuffix("style='")
+        return f"{start}title='{label}' style='{_FADED if contains_zero else ''}"
+
+    html = _WORD.sub(marked, html) + (
+        "<div align='center' style='color: rgb(120,120,120); font-size: 12px; margin-top: 6px;'>"
+        f"Faded, with a dotted line: the {percent(level)} interval contains 0. "
+        "Hold the mouse over a word for its interval.</div>"
+    )
     if not plot.arguments["display"]:
-        return marked
-    _show(marked)
+        return html
+    with required_packages("plots.text with display=True needs IPython", extra="plots"):
+        from IPython.display import HTML, display
+
+    display(HTML(html))  # type: ignore[no-untyped-call] # IPython is untyped
     return None
 
 
@@ -122,26 +135,3 @@ def _labels(intervals: Intervals, level: float) -> list[str]:
             intervals.values, intervals.lower, intervals.upper, strict=True
         )
     ]
-
-
-def _marked(tag: str, contains_zero: bool, label: str) -> str:
-    """Return the opening tag of a word with its label, and with the look of faded words."""
-    start = tag.removesuffix("style='")
-    return f"{start}title='{label}' style='{_FADED if contains_zero else ''}"
-
-
-def _legend(level: float) -> str:
-    """Return a line that explains the fading."""
-    return (
-        "<div align='center' style='color: rgb(120,120,120); font-size: 12px; margin-top: 6px;'>"
-        f"Faded, with a dotted line: the {percent(level)} interval contains 0. "
-        "Hold the mouse over a word for its interval.</div>"
-    )
-
-
-def _show(html: str) -> None:
-    """Show HTML in a notebook."""
-    with required_packages("plots.text with display=True needs IPython", extra="plots"):
-        from IPython.display import HTML, display
-
-    display(HTML(html))  # type: ignore[no-untyped-call] # IPython is untyped

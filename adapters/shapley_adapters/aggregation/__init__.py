@@ -3,12 +3,13 @@
 from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity, on_one_scale
 from .base_explainers import SpentEvaluations
 from .centroids import KemenyRanking, kemeny_young
-from .learning import LearnedWeights, learned_weights
-from .losses import (
+from .convex import (
     ComplexityLoss,
     CriterionLoss,
+    LearnedWeights,
     SensitivityLoss,
     UnfaithfulnessLoss,
+    learned_weights,
 )
 from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
 

@@ -15,15 +15,11 @@ from ..criteria.attribution_arrays import ORDERS, checked_attributions
 from ..errors import InvalidArgumentError
 from ..threads.thread_limits import one_blas_thread
 from .centroids import KemenyRanking, centroid, checked_order, checked_power, kemeny_young
-from .learning import checked_weights
-from .losses import combined
-from .low_complexity import LowComplexityResult, descend, shrink
+from .convex import checked_weights, combined
+from .low_complexity import descend, shrink
 
 SCALES = ("none", "l1", "l2", "max")
 _ORDERS = {"l1": 1, "l2": 2, "max": np.inf}
-
-
-METHODS = ("descent", "shrinking")
 
 
 def checked_candidates(candidates: Any) -> FloatArray:
@@ -257,7 +253,7 @@ class LowComplexity:
     n_points: int = 1000
 
     def __post_init__(self) -> None:
-        checked_choice("method", self.method, METHODS)
+        checked_choice("method", self.method, ("descent", "shrinking"))
         checked_choice("scale", self.scale, SCALES)
         for name in ("n_steps", "n_rounds", "n_points"):
             checked_count(name, getattr(self, name))
@@ -272,14 +268,9 @@ class LowComplexity:
         """Return the explanation of low complexity."""
         values = on_one_scale(checked_candidates(candidates), self.scale)
         flat = values.reshape(len(values), -1, values.shape[-1])
-        result = self._lowered(flat)
-        weights = result.weights
-        if weights is not None:
-            weights = weights.reshape(*values.shape[1:-1], len(values))
-        is_of_given = self.scale == "none"
-        return Aggregate(result.values.reshape(values.shape[1:]), weights if is_of_given else None)
-
-    def _lowered(self, flat: FloatArray) -> LowComplexityResult:
         if self.method == "descent":
-            return descend(flat, self.n_steps)
-        return shrink(flat, self.n_rounds, self.tolerance, self.n_points)
+            return Aggregate(descend(flat, self.n_steps).reshape(values.shape[1:]))
+        lowered, weights = shrink(flat, self.n_rounds, self.tolerance, self.n_points)
+        weights = weights.reshape(*values.shape[1:-1], len(values))
+        is_of_given = self.scale == "none"
+        return Aggregate(lowered.reshape(values.shape[1:]), weights if is_of_given else None)

@@ -6,7 +6,6 @@ shrinking, in a figure only. The functions here are our interpretation of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -18,23 +17,7 @@ _MOST_NUMBERS = 2**23
 """Largest number of entries of the points of one step, 64 MiB."""
 
 
-@dataclass(frozen=True)
-class LowComplexityResult:
-    """Explanations of low complexity.
-
-    Attributes
-    ----------
-    values : array, (R, M)
-        The explanations.
-    weights : array, (R, G), or None
-        The weight of each candidate, if the explanation is a convex combination.
-    """
-
-    values: FloatArray
-    weights: FloatArray | None
-
-
-def descend(candidates: FloatArray, n_steps: int) -> LowComplexityResult:
+def descend(candidates: FloatArray, n_steps: int) -> FloatArray:
     """Move points between the candidates and their mean while the complexity decreases.
 
     For each candidate, one point moves from the candidate towards the mean, and one from the mean
@@ -64,7 +47,8 @@ def descend(candidates: FloatArray, n_steps: int) -> LowComplexityResult:
     is_empty = (options == 0).all(axis=2)
     is_empty[:n_candidates] = False
     best = np.where(is_empty, np.inf, levels).argmin(axis=0)
-    return LowComplexityResult(options[best, np.arange(n_rows)], None)
+    lowest: FloatArray = options[best, np.arange(n_rows)]
+    return lowest
 
 
 def _walk(points: FloatArray, steps: FloatArray, n_steps: int) -> FloatArray:
@@ -105,8 +89,8 @@ def _level(total: FloatArray, weighted: FloatArray) -> FloatArray:
 
 def shrink(
     candidates: FloatArray, n_rounds: int, tolerance: float, n_points: int
-) -> LowComplexityResult:
-    """Shrink the convex hull of the candidates towards low complexity.
+) -> tuple[FloatArray, FloatArray]:
+    """Shrink the convex hull of the candidates towards low complexity; return values and weights.
 
     Each round computes the point of least complexity on the segment between every two vertices.
     Of all vertices and points, those of least complexity become the next vertices, as many as there
@@ -134,8 +118,7 @@ def shrink(
         _shrink_one(candidates[:, row], n_rounds, tolerance, n_points)
         for row in range(candidates.shape[1])
     ]
-    values = [value for value, _ in rows]
-    return LowComplexityResult(np.array(values), np.array([weights for _, weights in rows]))
+    return np.array([value for value, _ in rows]), np.array([weights for _, weights in rows])
 
 
 def _shrink_one(

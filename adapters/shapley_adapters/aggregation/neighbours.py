@@ -13,9 +13,6 @@ from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
-AT_ZERO = ("only", "leave_out")
-_EUCLIDEAN = ("euclidean", "l2")
-
 _MOST_NUMBERS = 2**23
 """Largest number of entries of the points of one query, 64 MiB."""
 
@@ -74,7 +71,7 @@ class NeighbourSearch:
     def __post_init__(self) -> None:
         checked_count("n_neighbors", self.n_neighbors)
         checked_flag("normalized", self.normalized)
-        checked_choice("at_zero", self.at_zero, AT_ZERO)
+        checked_choice("at_zero", self.at_zero, ("only", "leave_out"))
         if not isinstance(self.metric, str) and not callable(self.metric):
             raise InvalidArgumentTypeError(
                 "metric must be the name of a distance or a function of two rows; got "
@@ -200,7 +197,7 @@ class NeighbourIndex:
     def _query(self, rows: FloatArray, n: int) -> Neighbours:
         distances, indices = self._index.kneighbors(rows, n_neighbors=n)
         neighbours = self.points[indices]
-        if self.search.metric in _EUCLIDEAN and self.search.metric_params is None:
+        if self.search.metric in ("euclidean", "l2") and self.search.metric_params is None:
             # scikit-learn computes it from squares, where rounding hides small distances.
             distances = np.linalg.norm(neighbours - rows[:, None], axis=2)
         else:

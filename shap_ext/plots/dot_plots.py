@@ -1,4 +1,4 @@
-"""Scatter plots with vertical error bars."""
+"""Scatter and beeswarm plots with the interval of each dot."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
-from ..shap_internals import encoded_features
+from ..shap_internals import encoded_features, resolved_order
+from .features import lines_of_features
 from .host_plots import Drawing, HostPlot, check_values, pyplot
 from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 
 _SHAPES = {1: "(rows) of one feature", 2: "(rows, features)"}
 
-_REMEDY = "Choose features and one output, such as explanation[:, 'age', 0]."
+_ONE_OUTPUT = "Choose one output, such as explanation[..., 0]; plots.bar draws one row."
 
-_OPACITY = 0.6
+_REMEDY = "Choose features and one output, such as explanation[:, 'age', 0]."
 
 _WIDTH = 1.2  # points
 
 
 @dataclass(frozen=True)
-class Dots:
+class _Dots:
     """Dots of a plot.
 
     Attributes
@@ -50,14 +52,14 @@ class Dots:
     colours: Any
 
     @classmethod
-    def from_collections(cls, collections: Sequence[Any]) -> Dots:
+    def from_collections(cls, collections: Sequence[Any]) -> _Dots:
         """Return the dots of some collections of matplotlib."""
         parts = [_collection_dots(collection) for collection in collections]
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def where(self, are_wanted: BoolArray) -> Dots:
+    def where(self, are_wanted: BoolArray) -> _Dots:
         """Return some of the dots."""
-        return Dots(
+        return _Dots(
             self.x[are_wanted],
             self.y[are_wanted],
             self.shades[are_wanted],
@@ -86,7 +88,7 @@ def _collection_dots(
     )
 
 
-def rows_of_dots(
+def _rows_of_dots(
     dots: Sequence[FloatArray], rows: Sequence[FloatArray]
 ) -> tuple[IntArray, IntArray]:
     """Pair the dots with the rows: shap draws the rows in a random order.
@@ -143,28 +145,22 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
         _draw_errors(drawing, explanation, intervals)
         _add_level(drawing.axes, level)
         return plot.finish(drawing.axes)
-    return plot.finish(_draw_columns(plot, explanation, intervals, level))
-
-
-def _draw_columns(
-    plot: HostPlot, explanation: Explanation, intervals: Intervals, level: float
-) -> Axes:
-    """Draw one plot beside the other, as shap does for several columns."""
-    plt = pyplot()
     plot.function(**{**plot.arguments, "show": False})
-    axes_of_columns: list[Axes] = plt.gcf().axes[: intervals.values.shape[1]]
+    axes_of_columns: list[Axes] = pyplot().gcf().axes[: intervals.values.shape[1]]
     for feature, axes in enumerate(axes_of_columns):
-        drawing = Drawing(axes, axes.get_children())
-        _draw_errors(drawing, explanation[:, feature], intervals.subset_features(feature))
+        column = Intervals(
+            *(a[:, feature] for a in (intervals.values, intervals.below, intervals.above))
+        )
+        _draw_errors(Drawing(axes, axes.get_children()), explanation[:, feature], column)
     _add_level(axes_of_columns[0], level)
-    return axes_of_columns[-1]
+    return plot.finish(axes_of_columns[-1])
 
 
 def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Intervals) -> None:
     """Draw the interval of each dot at the place of the dot, which shap may have moved sideways."""
     from matplotlib.collections import PathCollection
 
-    dots = Dots.from_collections(drawing.artists_of_kind(PathCollection))
+    dots = _Dots.from_collections(drawing.artists_of_kind(PathCollection))
     dots = dots.where(~np.isnan(dots.x))
     # Rows without a feature value are drawn last, at the left end.
     features = encoded_features(np.asarray(explanation.data))
@@ -173,7 +169,7 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
     for are_dots, are_rows in ((is_known, ~np.isnan(features)), (~is_known, np.isnan(features))):
         of_dots = dots.where(are_dots)
         values = intervals.values[are_rows]
-        dot_order, row_order = rows_of_dots(
+        dot_order, row_order = _rows_of_dots(
             [of_dots.y, of_dots.x], [values, np.nan_to_num(features[are_rows])]
         )
         rows = np.flatnonzero(are_rows)[row_order]
@@ -183,7 +179,7 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
             intervals.lower[rows],
             intervals.upper[rows],
             colors=of_dots.colours[dot_order],
-            alpha=_OPACITY,
+            alpha=0.6,
             linewidth=_WIDTH,
             zorder=0.9,
         )
@@ -192,3 +188,83 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
 def _add_level(axes: Axes, level: float) -> None:
     """Name the level of the error bars on the y axis."""
     axes.set_ylabel(f"{axes.get_ylabel()}\n(bars: {percent(level)} intervals)")
+
+
+def beeswarm(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
+    """Draw shap's beeswarm plot with a thin band for each dot: the interval of its attribution.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `shap.plots.beeswarm`: an Explanation with bounds of several rows; `max_display`,
+        `order`, `color`, `show` and all others.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+
+    Returns
+    -------
+    Axes or None
+        The axes with `show=False`, else None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no bounds, or several outputs.
+
+    Notes
+    -----
+    The band of "Sum of 5 other features" has the summed width of the five intervals: the error of
+    the sum is at most that, however the errors correlate.
+    """
+    plot = HostPlot.from_call("beeswarm", arguments, options)
+    from matplotlib.collections import PathCollection
+
+    explanation = plot.arguments["shap_values"]
+    shapes = {2: "(rows, features)"}
+    intervals = intervals_of(explanation, level, "beeswarm", shapes, _ONE_OUTPUT)
+    members = lines_of_features(
+        resolved_order(plot.arguments["order"], intervals.values.copy()),
+        plot.arguments["max_display"],
+        group_rest=plot.arguments.get("group_remaining_features", True),
+    )
+    drawing = plot.draw()
+    axes = drawing.axes
+    for position, features in enumerate(reversed(members)):
+        in_line = [
+            collection
+            for collection in drawing.artists_of_kind(PathCollection)
+            if len(np.asarray(collection.get_offsets()))
+            and round(float(np.asarray(collection.get_offsets())[0, 1])) == position
+        ]
+        _draw_bands(axes, in_line, intervals.sums([features]), explanation, features[0])
+    axes.set_xlabel(f"{axes.get_xlabel()}\nBands: {percent(level)} intervals", fontsize=13)
+    return plot.finish(axes)
+
+
+def _draw_bands(
+    axes: Axes,
+    collections: list[PathCollection],
+    interval: Intervals,
+    explanation: Explanation,
+    feature: int,
+) -> None:
+    """Draw the interval of each dot of a line at the height of the dot."""
+    dots = _Dots.from_collections(collections)
+    values = interval.values[:, 0]
+    limits = [c.get_clim() for c in collections if c.get_array() is not None]
+    shades = np.full(len(values), np.nan)
+    if limits:  # the colours show feature values within limits
+        data = explanation.data
+        table = np.asarray(data.toarray() if hasattr(data, "toarray") else data)
+        shades = np.clip(table[:, feature].astype(np.float64), *limits[0])
+    of_dots, of_rows = _rows_of_dots([dots.x, dots.shades], [values, shades])
+    check_values(dots.x[of_dots], values[of_rows], "beeswarm", "dots")
+    axes.hlines(
+        dots.y[of_dots],
+        interval.lower[of_rows, 0],
+        interval.upper[of_rows, 0],
+        colors=dots.colours[of_dots],
+        alpha=0.5,
+        linewidth=_WIDTH,
+        zorder=2,
+    )
