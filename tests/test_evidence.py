@@ -165,36 +165,3 @@ def test_the_page_begins_with_the_finding_about_the_baseline():
     first = page_texts([], RESULTS)[0].split("\n\n")[1]
     assert "off-by-one" in first
     assert "shear-2a" in first
-
-
-@needs_torch
-def test_estimators_that_take_no_part_say_why():
-    from evidence.public_estimators import public_estimators
-
-    estimators = public_estimators()
-    assert {"oddgp (ours)", "shap permutation", "captum KernelShap"} <= {e.name for e in estimators}
-    assert len({one.name for one in estimators}) == len(estimators)
-    assert all((one.explain is None) == bool(one.reason) for one in estimators)
-
-
-@needs_torch
-@pytest.mark.parametrize(
-    ("found", "failures", "inside"),
-    [(np.nan, ["NaN"], []), (None, ["ValueError"], []), (1.0, [], [0.5])],
-)
-def test_failures_and_intervals_of_an_estimator_are_counted(found, failures, inside):
-    from evidence.everybody import _Games, _score
-    from evidence.public_estimators import PublicEstimator, Values
-
-    def explain(game, budget, seed):
-        game(game.row)
-        if found is None:
-            raise ValueError
-        return Values(np.full(2, found), np.array([0.5, 0.1]))
-
-    games = _Games("two", [lambda coalitions: coalitions.sum(axis=1)], np.array([[1.0, 0.8]]))
-    score = _score(PublicEstimator("one", explain), games, per_player=4, seed=0)
-    assert score.failures == failures
-    assert score.inside == inside
-    assert np.isfinite(score.errors).all() == (not failures)
-    assert score.evaluations == ([] if found is None else [1])

@@ -10,10 +10,6 @@ From the folder `benchmarks`:
 `run` writes a file of numbers for each item and network, which has its own split of the data, and
 skips those whose file is there already; `--seed 3` runs the fourth network. `page` writes
 docs/evidence.md, the verdicts, and benchmarks/evidence.md, the numbers, from these files.
-
-The item `everybody` runs the packages that are installed: `pip install --no-deps lightshap fastshap
-shapley-regression`, and shapiq by benchmarks/requirements-shapiq.txt in a Python of its own,
-which the environment variable SHAPLEY_EXT_SHAPIQ_PYTHON names.
 """
 
 import sys

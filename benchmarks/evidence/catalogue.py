@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from . import (
-    everybody,
     neighbours,
     neighbours_pictures,
     poster,
@@ -29,5 +28,4 @@ ITEMS = (
     *simshap_images.ITEMS,
     *poster.ITEMS,
     *shapr.ITEMS,
-    *everybody.ITEMS,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -70,8 +70,6 @@ class Outcome:
         What the verdict follows from.
     settings : dict of str to str
         Rows, evaluations, model and its accuracy.
-    table : dict of str to sequence of str
-        More numbers: the head under the key "", then rows by their names.
     notes : sequence of str
         What a reader has to know, in full sentences.
     draw : callable, optional
@@ -80,7 +78,6 @@ class Outcome:
 
     comparisons: Sequence[Comparison]
     settings: Mapping[str, str]
-    table: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     draw: Callable[[Path], None] | None = None
 

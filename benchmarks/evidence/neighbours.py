@@ -148,9 +148,6 @@ def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
             comparisons.append(
                 Comparison(quantity, None, ours, control, 0.0, "below", is_ratio=False)
             )
-    table = {"": [f"{share:.0%} masked" for share in SHARES[1:]]}
-    for method, changes in curves.changes.items():
-        table[method] = [f"{change:.2f}" for change in changes.mean(axis=0)[1:]]
     case = curves.case
     settings = {
         "model": f"{case.title}, accuracy {case.accuracy:.3f}",
@@ -158,7 +155,7 @@ def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
         "evaluations": f"{_PER_PLAYER} for each feature",
     }
     note = "Each number is the mean change for 5 to 30 % of the features masked; lower is better."
-    return Outcome(comparisons, settings, table, (note,), partial(_draw, curves))
+    return Outcome(comparisons, settings, (note,), partial(_draw, curves))
 
 
 def _table_1(setting: Setting) -> Outcome:

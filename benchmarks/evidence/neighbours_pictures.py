@@ -63,9 +63,6 @@ def _table_2(setting: Setting) -> Outcome:
         )
         for name, values in found.items()
     ]  # fmt: skip
-    table = {"": shown}
-    for name, values in found.items():
-        table[name] = [f"{value:+.2f}" for value in values]
     with torch.no_grad():
         probability = torch.softmax(case.model(ids), dim=1)[0, _NEGATIVE].item()
     settings = {
@@ -74,7 +71,7 @@ def _table_2(setting: Setting) -> Outcome:
         "evaluations": "4 for each word; all coalitions for the exact values",
     }
     note = "Log-probability of the negative class. Blue words speak for it, red words against it."
-    return Outcome(comparisons, settings, table, (note,), partial(_draw_words, shown, found))
+    return Outcome(comparisons, settings, (note,), partial(_draw_words, shown, found))
 
 
 def _alone(model: nn.Module, item: Input, place: int) -> float:
@@ -160,12 +157,11 @@ def _digits(setting: Setting) -> Outcome:
         for other in shares
         if other != leader
     ]  # fmt: skip
-    table = {"": list(shares), "share near the digit": [f"{one:.3f}" for one in shares.values()]}
     note = (
         f"Of the {_MASKED:.0%} of the pixels ranked first, the share within {_NEAR} pixel of a "
         "bright one. Masked pixels are red if bright, else blue."
     )
-    return Outcome(comparisons, _settings(case), table, (note,), partial(_draw_grid, case, found))
+    return Outcome(comparisons, _settings(case), (note,), partial(_draw_grid, case, found))
 
 
 def _near(item: Input, values: FloatArray) -> float:

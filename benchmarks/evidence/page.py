@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .items import Item
 from .results import Result, load
 from .rule import OTHER, Evidence, Spread, Tested, gather, verdict, words
+
+_BUDGET = re.compile(r"(, [NK] = )(\d+)$")
 
 _HEAD = f"""# Evidence: published tables and ours
 
@@ -18,7 +21,7 @@ thirds of SHEAR's error (item `shear-antithetic`). See the [errata](errata.md).
 
 In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
 `python -m evidence page` writes this page. `benchmarks/evidence.md` has the quoted sentences,
-numbers, controls, sources, pictures and machines. Items carry the number of their table or figure.
+numbers, controls, sources and pictures. Items carry the number of their table or figure.
 
 {words()}
 
@@ -27,7 +30,10 @@ numbers, controls, sources, pictures and machines. Items carry the number of the
 _HEAD_OF_NUMBERS = """# The numbers of each item
 
 The verdicts are in [Evidence](../docs/evidence.md). A dash stands where the paper shows a picture
-without numbers. Settings, further tables, notes and pictures are of the first network.
+without numbers. Numbers are means over networks, ± their standard errors; a row has those of all
+budgets, separated by semicolons. A control *passes* where its answer is as good as ours. Settings,
+notes and pictures are of the first network. The files in `evidence_results` have the numbers of the
+controls, and the machine, versions and seconds of each run.
 """
 
 
@@ -71,7 +77,10 @@ def _section(item: Item, results: Sequence[Result]) -> str:
         tested = [one for one in known.tested if one.ours.of.claim == place]
         lines += ["", f"“{claim.quote}” ({claim.place}). Control: {claim.control}.", ""]
         lines += ["| | published | ours | answer | control |", "|---|---|---|---|---|"]
-        lines += [_line(one) for one in sorted(tested, key=lambda one: one.answer != OTHER)]
+        rows: dict[str, list[Tested]] = {}  # the budgets of one quantity, "…, N = 8" and so on
+        for one in sorted(tested, key=lambda one: one.answer != OTHER):
+            rows.setdefault(_BUDGET.sub(r"\1", one.ours.of.quantity), []).append(one)
+        lines += [_line(quantity, of_budgets) for quantity, of_budgets in rows.items()]
     if results:
         lines += _of_first(item, results)
     return "\n".join(lines) + "\n"
@@ -80,35 +89,45 @@ def _section(item: Item, results: Sequence[Result]) -> str:
 def _of_first(item: Item, results: Sequence[Result]) -> list[str]:
     first = results[0]
     lines = ["", "; ".join(f"{name}: {text}" for name, text in first.settings.items()) + "."]
-    if first.table:
-        lines += ["", *_table(first.table)]
     lines += ["", *first.notes] if first.notes else []
     if first.has_picture:
         lines += ["", f"![{item.title}](evidence_results/{item.name}/{first.seed}.png)"]
-    seconds = ", ".join(result.origin["seconds"] for result in results)
-    commits = ", ".join(dict.fromkeys(result.origin["commit"] for result in results))
-    lines += [
-        "",
-        f"*Processor seconds: {seconds}; {first.origin['date']}, commit {commits}, "
-        f"{first.origin['machine']}, {first.origin['versions']}.*",
-    ]
     return lines
 
 
-def _line(one: Tested) -> str:
-    theirs = "–" if one.ours.of.theirs is None else f"{one.ours.of.theirs:.3g}"
-    passes = "passes" if one.is_passed_by_control else "fails"
-    control = f"{_number(one.control)}, {passes}" if one.is_controlled else "not run"
-    return f"| {one.ours.of.quantity} | {theirs} | {_number(one.ours)} | {one.answer} | {control} |"
+def _line(quantity: str, of_budgets: Sequence[Tested]) -> str:
+    of_budgets = sorted(of_budgets, key=_budget)
+    budgets = ", ".join(str(budget) for one in of_budgets if (budget := _budget(one)))
+    cells = [
+        f"{quantity}{budgets}",
+        _cell(
+            "–" if one.ours.of.theirs is None else f"{one.ours.of.theirs:.3g}" for one in of_budgets
+        ),
+        _cell(_number(one.ours) for one in of_budgets),
+        _cell(one.answer for one in of_budgets),
+        _cell(_of_control(one) for one in of_budgets),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _of_control(one: Tested) -> str:
+    if not one.is_controlled:
+        return "not run"
+    return "passes" if one.is_passed_by_control else "fails"
+
+
+def _budget(one: Tested) -> int:
+    """Return the number at the end of a quantity, 0 if it has none."""
+    found = _BUDGET.search(one.ours.of.quantity)
+    return int(found[2]) if found else 0
+
+
+def _cell(words: Iterable[str]) -> str:
+    """Return what a row says of each budget, once if all are equal."""
+    of_budgets = list(words)
+    return of_budgets[0] if len(set(of_budgets)) == 1 else "; ".join(of_budgets)
 
 
 def _number(spread: Spread) -> str:
     """Return the mean, and its standard error where there are several networks."""
     return f"{spread.mean:.3g}" + (f" ± {spread.error:.2g}" if len(spread.numbers) > 1 else "")
-
-
-def _table(table: Mapping[str, Sequence[str]]) -> list[str]:
-    head = table[""]
-    lines = ["| | " + " | ".join(head) + " |", "|" + "---|" * (len(head) + 1)]
-    rows = {name: cells for name, cells in table.items() if name}
-    return lines + [f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()]

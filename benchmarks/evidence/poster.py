@@ -39,16 +39,13 @@ def _claims(setting: Setting) -> Outcome:
         "evaluations": str(arguments.evaluations),
         "rows in which AVA looks": str(n_pool),
     }
-    table = {"": list(COLUMNS)}
-    for name, of_rows in scores.items():
-        table[name] = [f"{np.nanmean(one):.3g}" for one in of_rows]
     note = (
         "The poster has no numbers. AVA is a mean of the values of similar rows: its "
         "sensitivity is lower, and so is its faithfulness to the row itself. Ranks (Kemeny–Young) "
         "are not in the picture."
     )
     draw = partial(_draw, scores)
-    return Outcome(_comparisons(scores), settings, table, (note,), draw)
+    return Outcome(_comparisons(scores), settings, (note,), draw)
 
 
 def _comparisons(scores: Mapping[str, FloatArray]) -> list[Comparison]:

@@ -29,7 +29,7 @@ class Result:
     ----------
     name, seed : str, int
         The item, and the number of the network.
-    comparisons, settings, table, notes
+    comparisons, settings, notes
         As in `Outcome`.
     origin : dict of str to str
         Date, commit, machine, versions, seconds, and whether the run was quick.
@@ -41,7 +41,6 @@ class Result:
     seed: int
     comparisons: Sequence[Comparison]
     settings: Mapping[str, str]
-    table: Mapping[str, Sequence[str]]
     notes: Sequence[str]
     origin: Mapping[str, str]
     has_picture: bool
@@ -63,7 +62,6 @@ def compute(item: Item, setting: Setting, folder: Path) -> Result:
         seed=setting.seed,
         comparisons=outcome.comparisons,
         settings=outcome.settings,
-        table=outcome.table,
         notes=outcome.notes,
         origin=_origin(time.process_time() - started, setting.is_quick),
         has_picture=has_picture,

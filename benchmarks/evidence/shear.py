@@ -165,9 +165,7 @@ def _figure_2(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
         for name in _RIVALS
         for index, per_player in enumerate(_PER_PLAYER)
     ]
-    return Outcome(
-        comparisons, run.settings, _table(run, _ERROR, published), draw=partial(_draw, run, _ERROR)
-    )
+    return Outcome(comparisons, run.settings, draw=partial(_draw, run, _ERROR))
 
 
 def _ranking(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
@@ -178,12 +176,7 @@ def _ranking(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
         for index in range(len(_PER_PLAYER)):
             theirs = published[_SHEAR][index] - published[name][index]
             comparisons.append(_lead(run, _RANKING, name, index, theirs))
-    return Outcome(
-        comparisons,
-        run.settings,
-        _table(run, _RANKING, published),
-        draw=partial(_draw, run, _RANKING),
-    )
+    return Outcome(comparisons, run.settings, draw=partial(_draw, run, _RANKING))
 
 
 def _antithetic(setting: Setting) -> Outcome:
@@ -213,9 +206,7 @@ def _figure_3(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
         for name in _RIVALS
         for index in range(len(_PER_PLAYER))
     ]
-    faithful, monotone = (_table(run, metric) for metric in metrics)
-    numbers = {name: [*cells, *monotone[name]] for name, cells in faithful.items()}
-    return Outcome(comparisons, run.settings, numbers, draw=partial(_draw, run, "monotonicity"))
+    return Outcome(comparisons, run.settings, draw=partial(_draw, run, "monotonicity"))
 
 
 def _lead(
@@ -250,10 +241,7 @@ def _ablation(setting: Setting) -> Outcome:
         for claim, name in enumerate(without)
         for metric in metrics
     ]
-    table = {"": list(metrics)}
-    for name in (_SHEAR, *without, _PLAIN):
-        table[name] = [f"{run.means(metric, name)[index]:.4f}" for metric in metrics]
-    return Outcome(comparisons, run.settings, table)
+    return Outcome(comparisons, run.settings)
 
 
 def _figure_4e(setting: Setting) -> Outcome:
@@ -368,12 +356,6 @@ def _figure_5(setting: Setting) -> Outcome:
     plain = permutations(None)(game, 16, np.random.default_rng(0))[row]
     players = explained.players
     order = np.argsort(-np.abs(exact[row]))
-    numbers = {"exact": exact[row], "SHEAR, N = 16": found, "PS, N = 16": plain}
-    table = {"": list(numbers)}
-    table["v(∅), published −1.88"] = [f"{empty[row]:.3f}"] * 3
-    table[f"sum, published {_SUM}"] = [f"{values.sum():.3f}" for values in numbers.values()]
-    for player in order:
-        table[players[player]] = [f"{values[player]:.3f}" for values in numbers.values()]
 
     def in_top(values: FloatArray) -> float:
         top = np.argsort(-np.abs(values))[:3]
@@ -404,19 +386,7 @@ def _figure_5(setting: Setting) -> Outcome:
     ]  # fmt: skip
     note = f"The paper's row is not named; this one has the sum nearest to its {_SUM}."
     draw = partial(_draw_bars, exact[row][order], found[order], [players[p] for p in order])
-    return Outcome(comparisons, settings, table, (note,), draw)
-
-
-def _table(
-    run: _Run, metric: str, published: Mapping[str, Sequence[float]] | None = None
-) -> dict[str, list[str]]:
-    table = {"": [f"{metric}, N = {n}" for n in _PER_PLAYER]}
-    for kind, name in run.scores:
-        if kind == metric:
-            table[name] = [f"{score:.4f}" for score in run.means(metric, name)]
-            if published is not None and name in published:
-                table[f"{name}, published"] = [f"{score:.3f}" for score in published[name]]
-    return table
+    return Outcome(comparisons, settings, (note,), draw)
 
 
 def _draw(run: _Run, metric: str, path: Path) -> None:

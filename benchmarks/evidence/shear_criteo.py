@@ -205,15 +205,12 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
                 quantity = f"{metric} of {name} over that of {_SHEAR}, N = {per_player}"
                 ratios = float(other / own), float(other / plain)
                 comparisons.append(Comparison(quantity, None, *ratios, leads="above"))
-    table = {"": [f"{metric}, N = {n}" for n in _PER_PLAYER]}
-    for name, of_budgets in scores.items():
-        table[name] = [f"{one.mean():.4f}" for one in of_budgets]
     note = (
         "The paper computes all coalitions of 39 features, 2³⁹ a row, which is not possible; ours "
         "are converged values. Our estimators, each coalition paid for once: KS and KS-Pair are "
         "one regression on all of them, and SHEAR learns its cooperators from the same evaluations."
     )
-    return Outcome(comparisons, settings, table, (note,), partial(_draw, scores, metric))
+    return Outcome(comparisons, settings, (note,), partial(_draw, scores, metric))
 
 
 def _draw(scores: _Scores, metric: str, path: Path) -> None:

@@ -65,11 +65,6 @@ def _figure(table: TableFile, setting: Setting) -> Outcome:
                 ours, control = (found[name, n][0] / found[one, n][0] for one in (_SHEAR, _PLAIN))
                 quantity = f"rows a second by {name} over those by {_SHEAR}, N = {n}"
                 comparisons.append(Comparison(quantity, theirs, ours, control))
-    table_of_numbers = {"": [f"rows a second (ranking), N = {n}" for n in _PER_PLAYER]}
-    for name in _ESTIMATORS:
-        cells = [found[name, n] for n in _PER_PLAYER]
-        table_of_numbers[name] = [f"{pace:.0f} ({accuracy:.3f})" for pace, accuracy in cells]
-        table_of_numbers[f"{name}, published"] = [f"{pace:.0f}" for pace in published[name]]
     settings = {
         "data": table.title,
         "network": f"softplus, accuracy {explained.accuracy:.3f}, logit of class 1",
@@ -79,7 +74,7 @@ def _figure(table: TableFile, setting: Setting) -> Outcome:
         "Our estimators through captum_ext, which share evaluations between players; rows a second "
         "of the processor's time, one thread. APS reverses every order here."
     )
-    return Outcome(comparisons, settings, table_of_numbers, (note,), partial(_draw, found))
+    return Outcome(comparisons, settings, (note,), partial(_draw, found))
 
 
 def _run(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tuple[float, float]:

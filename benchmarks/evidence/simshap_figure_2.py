@@ -131,21 +131,16 @@ def _figure_2(name: str, setting: Setting) -> Outcome:
     comparisons.append(
         Comparison("l1 of SimSHAP over that of FastSHAP", 1.0, *ratios, None, claim=2)
     )
-    table = {"": [f"N = {n}" for n in _PER_PLAYER]}
-    for estimator in _ESTIMATORS:
-        table[estimator] = [f"{run.errors[estimator, n].mean():.3f}" for n in _PER_PLAYER]
-    for network in (_SIM, _FAST):
-        table[network] = [f"{run.errors[network, 0].mean():.3f}"] * len(_PER_PLAYER)
     note = (
         "Mean l1 distance to the values of the surrogate. N: evaluations for each feature; the "
         "networks explain in one pass. Theirs were trained for 1,000 epochs on all rows."
     )
-    return Outcome(comparisons, run.settings, table, (note,), partial(_draw, name, run))
+    return Outcome(comparisons, run.settings, (note,), partial(_draw, name, run))
 
 
 def _table_4(setting: Setting) -> Outcome:
     """Compare the times of the processor, as ratios: theirs are of a graphics card."""
-    comparisons, table = [], {"": ["training, s", "inference, µs a row"]}
+    comparisons = []
     for name, title in TITLES.items():
         run = _run(name, setting)
         pace = run.inference
@@ -168,14 +163,12 @@ def _table_4(setting: Setting) -> Outcome:
                 kernel / pace[_FAST],
             )
         )
-        for network in (_SIM, _FAST):
-            table[f"{title}, {network}"] = [f"{run.training[network]:.1f}", f"{pace[network]:.1f}"]
     notes = (
         "Times of the processor, one thread; both networks were trained for equally many epochs. "
         "FastSHAP's inference includes the correction of the sums. The values of Census come from "
         "all coalitions, the others from least squares.",
     )
-    return Outcome(comparisons, {"data": "three tables, as for Figure 2"}, table, notes)
+    return Outcome(comparisons, {"data": "three tables, as for Figure 2"}, notes)
 
 
 def _draw(name: str, run: _Run, path: Path) -> None:

@@ -149,9 +149,6 @@ def _table_3(setting: Setting) -> Outcome:
                 comparisons.append(
                     Comparison(quantity, theirs, ours, control, 0.0, is_ratio=False, claim=place)
                 )
-    table = {"": ["insertion, published", "ours", "deletion, published", "ours"]}
-    for name, published in _PUBLISHED.items():
-        table[name] = _cells(published, areas[name])
     n_left_out = ", ".join(f"{int(np.isnan(areas[_SIM][kind]).sum())} of {kind}" for kind in _KINDS)
     note = (
         "Curves of the logit of the predicted class, scaled so that they run from 0 to 1 (from 1 "
@@ -160,21 +157,13 @@ def _table_3(setting: Setting) -> Outcome:
         "images and is its own surrogate, so that KernelSHAP and KernelSHAP-S are one. "
     )
     note += _SHORT
-    return Outcome(
-        comparisons, _settings(setting), table, (note,), partial(_draw_curves, of_images, found)
-    )
+    draw = partial(_draw_curves, of_images, found)
+    return Outcome(comparisons, _settings(setting), (note,), draw)
 
 
 def _areas(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]:
     found = curves(of_images, attributions)
     return {kind: area(found[kind]) for kind in _KINDS}
-
-
-def _cells(published: tuple[float, float], areas: Mapping[str, FloatArray]) -> list[str]:
-    cells = []
-    for theirs, kind in zip(published, _KINDS, strict=True):
-        cells += [f"{theirs:.3f}", f"{np.nanmean(areas[kind]):.3f}"]
-    return cells
 
 
 def _tables_9_to_12(setting: Setting) -> Outcome:
@@ -184,12 +173,9 @@ def _tables_9_to_12(setting: Setting) -> Outcome:
         _areas(of_images, _by_network(setting, _SIM, changed)) for changed in ((), (("again", 1),))
     )
     comparisons = []
-    table = {"": ["insertion, published", "ours", "deletion, published", "ours"]}
-    table["default"] = _cells(_PUBLISHED_DEFAULT, base)
     chosen = list(_SETTINGS.items())[:1] if setting.is_quick else _SETTINGS.items()
     for name, (changed, theirs) in chosen:
         areas = _areas(of_images, _by_network(setting, _SIM, tuple(changed.items())))
-        table[name] = _cells(theirs, areas)
         for place, kind in enumerate(_KINDS):
             ours, control = (float(np.nanmean(one[kind] - base[kind])) for one in (areas, again))
             published = theirs[place] - _PUBLISHED_DEFAULT[place]
@@ -201,7 +187,7 @@ def _tables_9_to_12(setting: Setting) -> Outcome:
         f"exchanged. Default: {_DEFAULT['epochs']} epochs, learning rate 2e-3, batches of 32. "
     )
     note += _SHORT
-    return Outcome(comparisons, _settings(setting), table, (note,))
+    return Outcome(comparisons, _settings(setting), (note,))
 
 
 def _figure_3(setting: Setting) -> Outcome:

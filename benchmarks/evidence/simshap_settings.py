@@ -91,15 +91,13 @@ def _tables(setting: Setting) -> Outcome:
     }
     default = _distance(setting, ())
     control = _distance(setting, (), is_again=True) / default
-    comparisons, table = [], {"": ["published l1", "our l1"]}
-    table["default"] = [f"{_PUBLISHED_DEFAULT:.3f}", f"{default:.3f}"]
+    comparisons = []
     for number, rows in groups.items():
         for name, (theirs, changed) in _few(rows, setting).items():
             distance = _distance(setting, changed)
             quantity = f"{number}: l1 with {name} over that of the default"
             published = theirs / _PUBLISHED_DEFAULT
             comparisons.append(Comparison(quantity, published, distance / default, control))
-            table[f"{number}: {name}"] = [f"{theirs:.3f}", f"{distance:.3f}"]
     note = (
         "Default: learning rate 7e-4, 20 epochs (theirs 1,000), batches of 32 rows (theirs 1,024), "
         f"three layers of {_WIDTH} (theirs 512), 32 samples in pairs. "
@@ -107,7 +105,7 @@ def _tables(setting: Setting) -> Outcome:
         "over its default. Left out for their time, or as they are single rows or 30 steps here: "
         "batches of 32 and of the whole set, learning rate 1e-6, and 1,500 epochs."
     )
-    return Outcome(comparisons, _table(setting).settings, table, (note,))
+    return Outcome(comparisons, _table(setting).settings, (note,))
 
 
 def _few(rows: Mapping[str, Any], setting: Setting) -> Mapping[str, Any]:
@@ -140,12 +138,9 @@ def _figure_5(setting: Setting) -> Outcome:
         )
         for before, after in pairwise(samples)
     ]  # fmt: skip
-    table = {"": [f"{n} samples" for n in samples]}
-    for paired, name in ((True, "in pairs"), (False, "single")):
-        table[name] = [f"{found[n, paired]:.3f}" for n in samples]
     note = "Samples: coalitions for each row and epoch; 20 epochs (theirs 1,000). Panel (c) only."
     draw = partial(_draw, samples, found)
-    return Outcome(comparisons, _table(setting).settings, table, (note,), draw)
+    return Outcome(comparisons, _table(setting).settings, (note,), draw)
 
 
 def _draw(samples: tuple[int, ...], found: Mapping[tuple[int, bool], float], path: Path) -> None:
