@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from adult_network import ACTIVATIONS, trained_perceptron
 from coalition_games import FloatArray, TabulatedGame, tabulate
 from data_files import add_folder_arguments, data_file, parts
 from explained_models import ExplainedModel
 from network_training import OUTPUTS, Explained, InputArray, LabelArray, accuracy
+from table_models import ACTIVATIONS, trained_perceptron
 
 DATA_FILE = "adult/adult.csv.gz"
 CONTINUOUS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")

@@ -21,7 +21,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,13 @@ import numpy as np
 import shap
 import torch
 from amortized_cases import TEST_ROWS, AmortizedCase, prepare_amortized
-from amortized_figure import Curve, Learned, draw
 from cases import add_case_settings
 from coalition_games import FloatArray
 from contenders import our_explainer
 from core_games import CoreGame
 from explained_models import ExplainedModel
 from scipy.special import expit
-from trained_contenders import FASTSHAP, RECIPE, Trainer, contenders
+from trained_contenders import FASTSHAP, Trainer, contenders
 
 from shapley_adapters.criteria import deletion_curve, insertion_curve
 
@@ -47,6 +46,50 @@ _ODDGP = "oddgp, equal weights"
 """Learning the weights of each row takes longer than all else here where there are many players."""
 
 _QUICK = {"rows": 300, "test_rows": 8, "epochs": 3, "converged_evaluations": 2000}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A trained network.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it.
+    seed : int
+        Seed of the training.
+    error, l2 : float
+        Means over test rows of Σ|φ̂ − φ| and of √Σ(φ̂ − φ)².
+    evaluations, validation_evaluations : int
+        All evaluations of the training, and those of them that validation took.
+    training_seconds, validation_seconds : float
+        Time of the processor for the training, and for validation in it.
+    seconds : float
+        Time of a pass for a row.
+    areas : str
+        Areas under the curves of insertion and deletion; empty for tables.
+    """
+
+    name: str
+    seed: int
+    error: float
+    l2: float
+    evaluations: int
+    validation_evaluations: int
+    training_seconds: float
+    validation_seconds: float
+    seconds: float
+    areas: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An estimator over budgets: evaluations, errors and seconds a row."""
+
+    name: str
+    budgets: list[int]
+    errors: list[float]
+    seconds: list[float]
 
 
 def main() -> None:
@@ -81,8 +124,6 @@ def main() -> None:
     ]
     for one in learned:
         _compare_with_kernel(one, curves[0])
-    if arguments.figure is not None:
-        draw(learned, curves, case.title, arguments.figure)
 
 
 def _arguments() -> argparse.Namespace:
@@ -97,7 +138,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--networks-only", action="store_true", help="no estimators row by row")
     parser.add_argument("--results", type=Path, help="a file that keeps what has been measured")
     parser.add_argument("--quick", action="store_true", help="few rows and epochs, to try it out")
-    parser.add_argument("--figure", type=Path, help="where to draw the curves")
     arguments = parser.parse_args()
     if arguments.quick:
         vars(arguments).update(_QUICK)
@@ -153,8 +193,6 @@ def _learned(
         explainer.seconds,
         explainer.validation_seconds,
         _seconds(explainer.stream) / min(len(amortized.rows), 4096),
-        explainer.history,
-        not name.startswith(RECIPE),
         "" if judge is None else judge.line(values),
     )
 

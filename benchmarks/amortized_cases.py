@@ -13,7 +13,7 @@ import numpy.typing as npt
 from adult import training_rows
 from cases import prepare
 from coalition_games import FloatArray
-from digit_network import SIDE, training_images
+from digit_and_word_networks import SIDE, training_images
 from explained_models import Case
 from scipy.stats import norm
 from tables import companies, news

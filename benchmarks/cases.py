@@ -10,12 +10,10 @@ import adult
 import torch
 from converged import converged
 from data_files import add_folder_arguments
-from digit_network import digits
+from digit_and_word_networks import digits, film_reviews
 from explained_models import Case, ExplainedModel, ReferenceValues
-from table_networks import table_network
+from table_models import breast_cancer, table_network, table_trees
 from tables import companies, news
-from tree_models import breast_cancer, table_trees
-from word_network import film_reviews
 
 TITLES = {
     "adult-elu": "Adult, ELU network",

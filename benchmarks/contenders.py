@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -170,3 +171,15 @@ def by_shap_kernel(game: GameOfAllRows, budget: int, seed: int) -> Answer:
     # It counts the two end points apart. By default, it would keep no more than ten players.
     values = explainer.shap_values(row, nsamples=budget - 2, l1_reg=False, silent=True)[0].T
     return Answer(values, model.n_rows_run)
+
+
+def add_choice_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add which contenders to run, and which not."""
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="contenders by parts of names")
+    parser.add_argument("--without", nargs="+", default=[], metavar="WORD", help="the same")
+
+
+def takes_part(name: str, arguments: argparse.Namespace) -> bool:
+    """Tell whether the arguments let a contender take part."""
+    is_named = arguments.only is None or any(word in name for word in arguments.only)
+    return is_named and not any(word in name for word in arguments.without)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from coalition_games import FloatArray
-from error_scores import Ratio
+from scores import Ratio
 from shapiq_contenders import ShapiqWorker
 from zoo_cells import EXACT, ZooCell, argument_parser, print_summary, ratio_of, shares_inside
 from zoo_games import GAMES

@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from drawn_zoo import DRAWN, drawn_tables
 from game_zoo import estimates
 from zoo_cells import shares_inside
-from zoo_draws import DRAWN, drawn_tables
 from zoo_games import GAMES
 from zoo_values import ZooGames, tabulated_games
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
 from data_files import data_file, parts
-from digit_network import DIGITS_FILE, SIDE
+from digit_and_word_networks import DIGITS_FILE, SIDE
 from large_games import LargeGame, in_blocks
 from neighbour_texts import texts
 from scipy.sparse import csr_matrix

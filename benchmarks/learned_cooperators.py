@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import shap
 from coalition_games import FloatArray, TabulatedGame
-from error_scores import Ratio
+from scores import Ratio
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor

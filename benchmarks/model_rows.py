@@ -456,7 +456,6 @@ def main() -> None:
         results.to_csv(KEPT, index=False, float_format="%.6g")
         pages.draw_themes("model_rows", partial(draw, results))
         pages.fill("docs/measurements.md", "model rows", tables[0])
-        pages.fill("benchmarks/further_tables.md", "model rows", "\n\n".join(tables[2:]))
         for page in ("README.md", "docs/index.md"):
             pages.fill(page, "model rows", sentence(cells))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import torch
-from contender_choice import add_choice_arguments, takes_part
+from contenders import add_choice_arguments, takes_part
 from data_files import add_folder_arguments
 from neighbour_contenders import FloatArray, contenders, log_probabilities
 from neighbour_models import CASES, Case, Item, build

@@ -30,7 +30,6 @@ import torch
 from amortized_cases import NormalScores
 from coalition_games import FloatArray
 from data_files import add_folder_arguments
-from network_contenders import LittleDecay, Transformer
 from refined_networks import Task, fitted_task, tasks, truth
 from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -38,8 +37,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from table_models import table_trees
 from tables import Table, companies, news
-from tree_models import table_trees
 
 import shap_ext
 
@@ -144,17 +143,13 @@ def _of_table(name: str, table: Table, n_rows: int | None) -> Case:
 
 
 def _contenders(n_inputs: int) -> list[Contender]:
-    transformer = partial(Transformer, n_inputs)
-    less_decay = partial(LittleDecay, (n_inputs,), n_inputs, 1)
     return [
         Contender("mlp", {"student": "mlp"}),
         Contender("mlp, three of 512", {"student_options": {"widths": (512,) * 3}}),
-        Contender("attention over features", {"student": transformer}),
         Contender("embeddings", {"student": "embeddings"}),
         Contender(
             "embeddings, 9 knots", {"student": "embeddings", "student_options": {"knots": 9}}
         ),
-        Contender("embeddings, less weight decay", {"student": less_decay}),
         Contender("trees", {"student": "trees"}),
     ]
 

@@ -19,14 +19,14 @@ import numpy as np
 import shap
 import torch
 from cases import add_case_arguments, prepare
-from contender_choice import add_choice_arguments, takes_part
-from error_scores import ErrorScore, save
+from contenders import add_choice_arguments, takes_part
 from explained_models import Case, Clock
-from metrics import absolute_error
 from oddgp_contenders import ODDGP, Rival, rivals
 from peers import Answer
+from scores import ErrorScore, save_errors
 from shapiq_contenders import ShapiqWorker, UnusableBudgetError
 
+from shapley_adapters.criteria import absolute_error
 from shapley_adapters.errors import BudgetError
 
 PER_PLAYER = (4, 8, 16, 32, 64)
@@ -56,7 +56,7 @@ def main() -> None:
     _print_ratios(scores)
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / f"oddgp_accuracy_{case.name}.csv"
-    save(scores, path)
+    save_errors(scores, path)
     print(f"\nSaved {path}. Took {time.perf_counter() - started:.0f} seconds.")
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
+from captum.attr import KernelShap, ShapleyValueSampling
 from coalition_games import FloatArray
 from contenders import Estimator, by_our_explainer, by_shap_kernel, by_shap_permutation
 from explained_models import Clock, ExplainedModel
@@ -19,7 +21,6 @@ from shapiq_contenders import (
     ShapiqWorker,
     UnusableBudgetError,
 )
-from timed_explanations import KINDS, Work
 
 ODDGP = "oddgp"
 
@@ -66,8 +67,11 @@ def rivals(
     found.append(Rival("shap permutation", partial(by_shap_permutation, game)))
     found.append(Rival("shap kernel, l1_reg=False", partial(by_shap_kernel, game)))
     if explained.is_network:
-        for name in ("captum ShapleyValueSampling", "captum KernelShap"):
-            found.append(Rival(name, partial(_by_captum, explained, name)))
+        for name, attribute in (
+            ("captum ShapleyValueSampling", _captum_sampling),
+            ("captum KernelShap", _captum_kernel),
+        ):
+            found.append(Rival(name, partial(_by_captum, explained, attribute)))
     if worker is not None:
         for approximator in APPROXIMATORS:
             estimate = partial(_by_shapiq, explained, worker, approximator)
@@ -89,19 +93,48 @@ def _ours(explained: ExplainedModel) -> list[Rival]:
     ]
 
 
-def _by_captum(explained: ExplainedModel, kind: str, budget: int, seed: int) -> Answer:
+def _by_captum(
+    explained: ExplainedModel,
+    attribute: Callable[[torch.nn.Module, int, int, dict[str, Any]], torch.Tensor],
+    budget: int,
+    seed: int,
+) -> Answer:
     """Explain all rows by captum, whose counts know no end points."""
     torch.manual_seed(seed)  # it draws from the global generators
     np.random.seed(seed)  # noqa: NPY002
     clock = Clock()
     counted = clock.timed(explained)
-    n_rows = len(explained.rows)
-    # A call takes the rows, the players and the reference, which both kinds of models have.
-    work = Work(cast(Any, counted), counted.model, n_rows, budget - 2)
-    attributions: FloatArray = KINDS[kind].make(work).run().numpy().astype(np.float64)
+    inputs = {
+        "inputs": torch.as_tensor(explained.rows),
+        "baselines": torch.as_tensor(explained.reference),
+        "feature_mask": explained.feature_mask,
+    }
+    found = attribute(counted.model, explained.n_players, budget, inputs)
+    attributions: FloatArray = found.numpy().astype(np.float64)
     # All columns of a player have its value.
     first = [int(np.argmax(explained.player_of_column == i)) for i in range(explained.n_players)]
-    return Answer(attributions[:, first], clock.n_rows_run / n_rows)
+    return Answer(attributions[:, first], clock.n_rows_run / len(explained.rows))
+
+
+def _captum_sampling(
+    model: torch.nn.Module, n_players: int, budget: int, inputs: dict[str, Any]
+) -> torch.Tensor:
+    attributions: torch.Tensor = ShapleyValueSampling(model).attribute(
+        **inputs,
+        n_samples=(budget - 2) // n_players,
+        perturbations_per_eval=n_players,  # it puts no more into a batch
+    )
+    return attributions
+
+
+def _captum_kernel(
+    model: torch.nn.Module, n_players: int, budget: int, inputs: dict[str, Any]
+) -> torch.Tensor:
+    warnings.filterwarnings("ignore", message="You are providing multiple inputs for Lime")
+    attributions: torch.Tensor = KernelShap(model).attribute(
+        **inputs, n_samples=budget, perturbations_per_eval=budget
+    )
+    return attributions
 
 
 def _by_shapiq(

@@ -25,7 +25,6 @@ import captum.attr
 import numpy as np
 import shap
 import torch
-from timed_explanations import CountingModel
 from workloads import WORKLOADS, Workload
 
 import captum_ext
@@ -39,6 +38,21 @@ N_TABLE_ROWS = 200
 """Rows of tables; the other models explain as many rows as they have."""
 
 Run = Callable[[], object]
+
+
+class CountingModel(torch.nn.Module):
+    """A model that counts the rows it is run on."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.n_rows_run = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run the model."""
+        self.n_rows_run += len(x)
+        output: torch.Tensor = self.model(x)
+        return output
 
 
 def _through_shap(algorithm: str, **options: str) -> Callable[[Workload], Run]:

@@ -16,13 +16,12 @@ from pathlib import Path
 import numpy as np
 import shap
 import torch
-from accuracy_figure import draw
 from adult import AdultBenchmark, add_arguments, prepare
-from adult_network import ACTIVATION_NAMES
 from coalition_games import FloatArray
 from contenders import AUTHORS, SHEAR, Contender, contenders
 from peers import Answer
 from scores import METRICS, Score, measure, save
+from table_models import ACTIVATION_NAMES
 
 PER_PLAYER = (4, 8, 16, 32, 64)
 TARGET_RATIO = 0.6
@@ -30,7 +29,7 @@ TARGET_RATIO = 0.6
 
 
 def main() -> None:
-    """Run all contenders, print the table, save it and the picture."""
+    """Run all contenders, print the table, and save it."""
     started = time.perf_counter()
     arguments = _arguments()
     torch.set_num_threads(1)
@@ -51,8 +50,7 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / f"shear_accuracy_{arguments.activation}_{arguments.explain}"
     save(scores, stem.with_suffix(".csv"))
-    draw(scores, _title(arguments), stem.with_suffix(".png"))
-    print(f"\nSaved {stem}.csv and .png. Took {time.perf_counter() - started:.0f} seconds.")
+    print(f"\nSaved {stem}.csv. Took {time.perf_counter() - started:.0f} seconds.")
 
 
 def _arguments() -> argparse.Namespace:

@@ -49,8 +49,6 @@ class Explainer:
         All evaluations of the training, and those of them that validation took.
     seconds, validation_seconds : float
         Time of the processor for the training, and for validation in it.
-    history : list of float
-        Errors on held-out rows, epoch by epoch; of the recipe, losses.
     """
 
     explain: Callable[[], FloatArray]
@@ -59,7 +57,6 @@ class Explainer:
     validation_evaluations: int
     seconds: float
     validation_seconds: float
-    history: list[float]
 
 
 Trainer = Callable[[AmortizedCase, int], Explainer]
@@ -144,7 +141,6 @@ def _trained(
         trained.validation_evaluations,
         seconds,
         clock.seconds,
-        [record.absolute_error for record in trained.history],
     )
 
 
@@ -220,7 +216,6 @@ def _recipe(
         recipe.validation_evaluations,
         recipe.seconds,
         recipe.validation_seconds,
-        recipe.losses,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from coalition_games import FloatArray, TabulatedGame
-from error_scores import Ratio
+from scores import Ratio
 from zoo_cells import ZooCell, argument_parser, core_game, print_summary, ratio_of
 from zoo_games import GAMES, tabulated
 

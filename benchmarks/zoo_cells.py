@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
 from core_games import CoreGame
-from error_scores import ErrorScore, Ratio
+from scores import ErrorScore, Ratio
 from zoo_games import GAMES
 
 import shapley_adapters as core

@@ -12,7 +12,9 @@ import numpy as np
 import scipy.special
 import scipy.stats
 from coalition_games import FloatArray, TabulatedGame
-from metrics import absolute_error, faithfulness, monotonicity, ranking_accuracy
+from scores import faithfulness, monotonicity
+
+from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 from .shear_baselines import (

@@ -16,12 +16,12 @@ import torch
 from coalition_games import BoolArray, FloatArray, IntArray
 from core_games import CoreGame
 from data_files import parts
-from metrics import absolute_error, ranking_accuracy
 from network_training import InputArray, LabelArray
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 import shapley_adapters as core
+from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 

@@ -12,9 +12,9 @@ import matplotlib as mpl
 import numpy as np
 import torch
 from coalition_games import FloatArray
-from metrics import ranking_accuracy
 
 import captum_ext
+from shapley_adapters.criteria import ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 from .shear_tables import BANK, CENSUS, ExplainedTable, TableFile, explained_table

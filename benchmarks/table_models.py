@@ -1,7 +1,10 @@
-"""Boosted trees, whose Shapley values are exact by interventional TreeSHAP."""
+"""Models of tables: perceptrons, and boosted trees, whose Shapley values are exact by TreeSHAP."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -9,9 +12,58 @@ import numpy as np
 import shap
 from coalition_games import FloatArray
 from explained_models import ExplainedModel, Margin, ReferenceValues
-from network_training import LabelArray
+from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from sklearn.datasets import load_breast_cancer
 from tables import Table
+from torch import nn
+
+# --- perceptrons ---
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+ACTIVATION_NAMES = {"elu": "ELU", "relu": "ReLU"}
+
+
+def perceptron(n_columns: int, activation: str) -> nn.Sequential:
+    """Return three layers with 64 hidden units and two logits."""
+    between = ACTIVATIONS[activation]
+    return nn.Sequential(
+        nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+    )
+
+
+def trained_perceptron(
+    name: str,
+    inputs: Mapping[str, InputArray],
+    labels: Mapping[str, LabelArray],
+    activation: str,
+    cache: Path,
+    seed: int = 0,
+) -> nn.Module:
+    """Return the network of a table, trained now or before."""
+    make = partial(perceptron, inputs["training"].shape[1], activation)
+    return trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
+
+
+def table_network(name: str, table: Table, cache: Path, n_rows: int) -> ExplainedModel:
+    """Return rows by normal scores of their ranks; absent ones take the mean.
+
+    `name` is what the trained network is kept by.
+    """
+    inputs = {part: table.scores[places] for part, places in table.parts.items()}
+    labels = {part: table.labels[places] for part, places in table.parts.items()}
+    network = trained_perceptron(name, inputs, labels, "relu", cache)
+    return ExplainedModel(
+        model=Explained(network).eval().requires_grad_(False),
+        rows=table.scores[table.explained()[:n_rows]],
+        reference=inputs["training"].mean(axis=0, keepdims=True),
+        column_names=table.names,
+        groups={name: [name] for name in table.names},
+        player_of_column=np.arange(len(table.names)),
+        accuracy=accuracy(network, inputs["test"], labels["test"]),
+    )
+
+
+# --- boosted trees ---
 
 _SOURCE = "interventional TreeSHAP"
 
