@@ -338,11 +338,11 @@ def main() -> None:
         for task in results["task"].unique():
             name = f"many_features_{task.replace(' ', '_')}"
             pages.draw_themes(name, partial(draw, results, task))
-            described = f"Errors of all methods against evaluations per player: {task}."
+            described = f"Errors of all methods, {task}."
             images.append(pages.image(name, described))
         headed = [
             rule_of_thumb(results), errors, "## Beside others", *images,
-            "## Where others are better", losing, "## Time", own_time,
+            "## Where others are better", losing,
         ]  # fmt: skip
         text = "\n\n".join(headed)
         pages.fill("docs/how_many_evaluations.md", "many features", text)

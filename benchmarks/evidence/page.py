@@ -20,8 +20,8 @@ error SHEAR leads (item `shear-2a`); with every order reversed, antithetic sampl
 thirds of SHEAR's error (item `shear-antithetic`). See the [errata](errata.md).
 
 In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
-`python -m evidence page` writes this page. `benchmarks/evidence.md` has the quoted sentences,
-numbers, controls, sources and pictures. Items carry the number of their table or figure.
+`python -m evidence page` writes this page. `benchmarks/evidence.md` has the sentences, numbers and
+controls. Items carry the number of their table or figure.
 
 {words()}
 
@@ -59,10 +59,10 @@ def evidence(item: Item, results: Sequence[Result]) -> Evidence:
 
 def _summary(items: Sequence[Item], results: Mapping[str, Sequence[Result]]) -> str:
     """Return the table of verdicts."""
-    lines = ["| item | title | networks | verdict |", "|---|---|---|---|"]
+    lines = ["| item | title | verdict |", "|---|---|---|"]
     for item in items:
         known = evidence(item, results[item.name])
-        lines.append(f"| `{item.name}` | {item.title} | {known.n_networks} | {verdict(known)} |")
+        lines.append(f"| `{item.name}` | {item.title} | {verdict(known)} |")
     return "\n".join(lines) + "\n"
 
 
