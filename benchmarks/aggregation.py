@@ -322,7 +322,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=10, help="neighbours of each input")
     parser.add_argument("--evaluations", type=int, default=416, help="budget of an explanation")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("aggregation-results"))
+    parser.add_argument("--out", type=Path, default=Path("benchmark_output"))
     parser.add_argument("--quick", action="store_true", help="8 inputs, 3 neighbours, a pool of 60")
     arguments = parser.parse_args()
     if arguments.quick:
