@@ -102,7 +102,7 @@ def code_lines(path):
     documented = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            documented |= set(range(node.lineno, node.end_lineno + 1))
+            documented |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     ignored = {
         tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
         tokenize.COMMENT,
