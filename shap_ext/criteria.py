@@ -44,7 +44,8 @@ from .argument_types import (
 )
 from .explainers.criteria_games import rows_and_draws, rows_with_game
 from .inputs.datasets import plain_array_of
-from .inputs.models import as_outputs, prediction_function
+from .inputs.explained_function import prediction_function
+from .inputs.models import as_outputs
 from .results.explanations import folded, has_outputs, with_outputs
 
 __all__ = [

@@ -185,6 +185,7 @@ def _call_table(explanation: Explanation, has_bounds: bool) -> pd.DataFrame:
         facts = {
             "Model": record.model,
             "Method": f"{record.method} ({record.explainer})",
+            "Unit": record.unit,
             "Choice": record.choice or "by the user",
             "Options": ", ".join(f"{k}={v}" for k, v in record.options.items()) or "the defaults",
             "Evaluations": record.spent or counted,

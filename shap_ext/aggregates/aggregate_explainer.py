@@ -115,10 +115,12 @@ class AggregateExplainer(ModelExplainer):
         raise NotImplementedError
 
     def _base_explainers(self) -> list[BaseExplainer]:
+        has_unit = self.model_output != "auto"
+        model = self.explained_function().model if has_unit else self.model
         return [
             base_explainer_of(
                 spec,
-                model=self.model,
+                model=model,
                 masker=self.masker,
                 link=self.link,
                 feature_names=self.feature_names,

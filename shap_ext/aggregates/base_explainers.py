@@ -19,7 +19,8 @@ from shapley_adapters.pipeline.result import quantiles
 from ..argument_types import ExplainerLike, Explanation, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..global_generator import restored_generator, state_of
-from ..inputs.models import inner_model, is_torch_module, prediction_function
+from ..inputs.explained_function import prediction_function
+from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import has_outputs
 from ..shap_internals import needed_evaluations
 

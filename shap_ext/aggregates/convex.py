@@ -31,7 +31,8 @@ from ..argument_types import Rows, Table
 from ..explainers.criteria_games import rows_with_game
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
-from ..inputs.models import as_outputs, prediction_function
+from ..inputs.explained_function import prediction_function
+from ..inputs.models import as_outputs
 from ..results.explanations import folded, has_outputs
 from ..shap_internals import background_of
 from .base_explainers import in_form_of

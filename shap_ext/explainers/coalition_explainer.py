@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,12 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.models import inner_model, prediction_function, warn_of_classes
+from ..inputs.explained_function import (
+    ExplainedFunction,
+    prediction,
+    warn_of_classes,
+)
+from ..inputs.models import GameOfModel, inner_model
 from ..maskers import ConditionalMasker
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
@@ -84,7 +89,7 @@ class CoalitionExplainer(ModelExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        prediction_function(self.model)  # raises the error now, not in the first call
+        self.explained_function()  # raises its errors now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
         checked_n_jobs(self.n_jobs)
@@ -250,7 +255,8 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        self.last_estimate = result = self._estimate(game, args, settings)
+        result = replace(self._estimate(game, args, settings), unit=self._unit())
+        self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
@@ -557,10 +563,17 @@ class CoalitionExplainer(ModelExplainer):
         weights = explained.game.background_weights
         return ValuedGame(explained.game, value_function, background_weights=weights)
 
+    def explained_function(self, model_output: str | None = None) -> ExplainedFunction:
+        """Return what is explained of the model; value functions are those of predictions."""
+        is_raw = checked_value_function(self.value_function).is_raw
+        if model_output is None and self.model_output == "auto" and not is_raw:
+            return prediction(self.model)
+        return super().explained_function(model_output)
+
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call with their game, of this model or of another one."""
         make = ExplainedRowsMaker(
-            model=self.model if model is None else model,
+            model=self.explained_function().model if model is None else model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
             masker_table=self._masker_table,
@@ -571,12 +584,23 @@ class CoalitionExplainer(ModelExplainer):
         )
         return make(args)
 
+    def _unit(self) -> str:
+        """Return the unit of the values: of the outputs or of a value function, behind the link."""
+        value_function = checked_value_function(self.value_function)
+        unit = self.explained_function().unit if value_function.is_raw else value_function.kind
+        link = checked_link(self.link)
+        return unit if link is shap.links.identity else f"{unit}, link {link.__name__}"
+
     def _checked_output_names(self, game: Game, n_outputs: int) -> Sequence[str] | None:
         if isinstance(game, ValuedGame):
             return None  # they name the classes, of which one value was made
         names: Sequence[str] | None = self.output_names
         if names is None:
             names = getattr(inner_model(self.model), "output_names", None)
+        if names is None:
+            columns = game.output_columns if isinstance(game, GameOfModel) else None
+            own = (self.explained_function().classes, columns)
+            return next((one for one in own if one is not None and len(one) == n_outputs), None)
         if names is not None and len(names) != n_outputs:
             raise InvalidArgumentError(
                 f"output_names holds {len(names)} names, but the model has {n_outputs} outputs."

@@ -6,7 +6,7 @@ import copy
 import copyreg
 import functools
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,9 @@ from shapley_adapters.graphs.reading import GraphLike, Structure
 from shapley_adapters.hierarchies.reading import HierarchyLike
 
 from ..games.explained_rows import ExplainedRows
-from ..inputs.models import inner_model
 from ..maskers import ConditionalMasker
 from .coalition_explainer import CoalitionExplainer
-from .native_explainers import NativeExplainer, native_explainer
+from .native_explainers import exact_values
 from .player_trees import trees_of_rows
 from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
@@ -46,11 +45,10 @@ class BestExplainer(SamplingExplainer):
 
     The first of these that applies is chosen, and `last_estimate.choice` says which one and why:
 
-    1. A model object that `shap.TreeExplainer` or `shap.LinearExplainer` supports, with a plain
-       background: their exact values, of the outputs that they explain (the log-odds of boosted
-       trees and linear classifiers). Where these do not sum to the model's outputs, the same
-       outputs are explained by the rules that follow. Pass `model.predict_proba` to explain
-       probabilities.
+    1. Trees that `shap.TreeExplainer` supports and linear models, with a plain background of
+       numbers: exact values by their structure. Trees without a background have those of the
+       shares of their training rows at each split, as in shap. Where values do not sum to the
+       model's outputs, the rules that follow explain the same outputs.
     2. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
        for them, and where they take no longer than an estimate.
     3. Odd Gaussian-process regression (`OddGPExplainer`); with equal weights, or random orders,
@@ -79,30 +77,34 @@ class BestExplainer(SamplingExplainer):
 
     name = "best"
 
-    _native: NativeExplainer | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.value_function == "raw" and self.link is shap.links.identity:
-            self._native = native_explainer(inner_model(self.model), self.masker)
-
     def _estimator(self) -> core.Best:
         return core.Best()
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
-        """Return the rows of a call, with the outputs that a native explainer explains."""
-        if model is None and self._native is not None:
-            model = self._native.outputs
+        """Return the rows of a call; trees without a background need no other reference."""
+        if model is None and self._has_paths() and len(args) == 1:
+            twin = CoalitionExplainer(
+                self.model, args[0][:1], feature_names=self.feature_names, groups=self.groups
+            )
+            return twin.explained_rows(args)
         return super().explained_rows(args, model)
 
+    def _has_paths(self) -> bool:
+        """Return whether trees are explained by the paths of their training rows, as in shap."""
+        structure = self.explained_function().structure
+        return self.masker is None and structure is not None and not hasattr(structure, "coef_")
+
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
-        native, refusal = self._native, ""
+        structure, refusal = self.explained_function().structure, ""
+        is_plain = self.value_function == "raw" and self.link is shap.links.identity
         needs_coalitions = self.groups is not None or settings.interactions or settings.trace
-        if native is not None and not needs_coalitions:
-            exact = native.estimate(args[0], settings.seed)
+        if structure is not None and is_plain and not needs_coalitions:
+            exact = exact_values(structure, game, args[0], self.masker is None, settings.seed)
             if exact is not None:
                 return exact
-            refusal = f"; the values of {native.name} do not sum to the outputs of the model"
+            refusal = f"; shap has no exact values of {type(structure).__name__} for these rows"
+        if self._has_paths():
+            game = super().explained_rows(args).game  # with zeros as reference
         result = super()._estimate(game, args, settings)
         return replace(result, choice=result.choice + refusal)
 

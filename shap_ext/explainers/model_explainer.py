@@ -19,6 +19,7 @@ from shapley_adapters.errors import InvalidArgumentTypeError
 from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
+from ..inputs.explained_function import ExplainedFunction, explained_function
 from ..inputs.native_frames import empty_table
 from ..shap_internals import Deserializer, Serializer, prepared_attributes
 from .legacy_calls import dict_of_row, shap_values
@@ -115,6 +116,7 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     output_names: Sequence[str] | None = None
     linearize_link: bool = True
     seed: int | None = None
+    model_output: str = "auto"
 
     def __post_init__(self) -> None:
         self._masker_table = empty_table(getattr(self.masker, "data_frame", self.masker))
@@ -131,6 +133,10 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         check_masker(self.masker)
         given_seed, self.seed = self.seed, checked_seed(self.seed)
         self._drawn_seed = self.seed if given_seed is None else None
+
+    def explained_function(self, model_output: str | None = None) -> ExplainedFunction:
+        """Return what is explained of the model, in the given unit or in that of this object."""
+        return explained_function(self.model, model_output or self.model_output)
 
     def shap_values(
         self,

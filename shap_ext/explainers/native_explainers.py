@@ -1,93 +1,113 @@
-"""shap's exact explainers of trees and linear models, where they answer the same question."""
+"""Exact values from the structure of trees and linear models, for the function that is explained.
+
+They only take the place of evaluations: attributions that do not sum to the outputs of the function
+are not taken.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import shap
 
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import warn_user
+from shapley_adapters.frames import pandas_frame
+from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.pipeline.result import blank_estimate
+
+from ..games.dense_game import TabularGame
+from ..games.sparse_game import SparseGame
 
 _ROUNDING = 1e-4
 """Largest difference between a model's output and the sum of its attributions, relative to the
 outputs: trees of some libraries compute in single precision."""
 
 
-@dataclass(frozen=True)
-class NativeExplainer:
-    """What shap explains by default where a model is an object whose structure it knows.
+def exact_values(
+    structure: Any, game: Any, rows: Any, has_paths: bool, seed: int
+) -> Estimate | None:
+    """Return the exact attributions of rows; None where the structure does not give them.
 
-    Attributes
+    Parameters
     ----------
-    explainer : shap.TreeExplainer or shap.LinearExplainer
-        The explainer, with the same background.
+    structure : fitted estimator
+        Trees, or a linear model with `coef_` and `intercept_`.
+    game : Game
+        The game of the rows, with the function that is explained.
+    rows : table, (R, D)
+        The rows as the user passed them.
+    has_paths : bool
+        Whether there is no background. Trees then take the shares of their training rows at each
+        split ("tree_path_dependent"), as shap does by default.
+    seed : int
+        The seed that the result states.
     """
-
-    explainer: Any
-
-    @property
-    def name(self) -> str:
-        """The name of the explainer in shap."""
-        return type(self.explainer).__name__
-
-    def outputs(self, rows: Any) -> FloatArray:
-        """Return the raw outputs that are explained.
-
-        They are margins or log-odds of boosted trees and linear classifiers, probabilities of
-        random forests, and predictions of regressors.
-        """
-        if self._is_tree:
-            return np.asarray(self.explainer.model.predict(rows), dtype=np.float64)
-        coefficients = np.asarray(self.explainer.coef)
-        outputs: FloatArray = np.asarray(rows) @ coefficients.T + self.explainer.intercept
-        return outputs
-
-    @property
-    def _is_tree(self) -> bool:
-        return isinstance(self.explainer, shap.TreeExplainer)
-
-    def estimate(self, rows: Any, seed: int) -> Estimate | None:
-        """Return the exact attributions of rows, or None if they do not sum to the outputs."""
-        options = {"check_additivity": False} if self._is_tree else {}
-        explained = self.explainer(rows, **options)
-        values = np.asarray(explained.values, dtype=np.float64)
-        values = values[:, :, None] if values.ndim == 2 else values
-        n_rows, n_players, n_outputs = values.shape
-        base = np.asarray(explained.base_values, dtype=np.float64).reshape(n_rows, -1)
-        ends = np.stack([np.broadcast_to(base, (n_rows, n_outputs))] * 2, axis=1)
-        ends[:, 1] += values.sum(axis=1)
-        outputs = self.outputs(rows).reshape(n_rows, -1)
-        largest = max(1.0, np.abs(outputs).max(initial=0.0))
-        if (
-            outputs.shape != (n_rows, n_outputs)
-            or not np.abs(ends[:, 1] - outputs).max(initial=0.0) <= _ROUNDING * largest
-        ):
-            return None
-        result = blank_estimate(ends, n_players, seed, self.name)
-        result.values[:] = values
-        result.enumerated[:] = True
-        result.evaluations[:] = 0
-        return replace(result, choice=f"{self.name}: exact values from the structure of the model")
-
-
-def native_explainer(model: Any, masker: Any) -> NativeExplainer | None:
-    """Return what shap explains by default for a model object; None for models of other kinds.
-
-    The masker must be a plain background.
-    """
-    if type(masker) is not shap.maskers.Independent or not hasattr(masker, "data"):
+    is_linear = hasattr(structure, "coef_")
+    if not isinstance(game, TabularGame | SparseGame) or (has_paths and is_linear):
         return None
-    for kind in (shap.LinearExplainer, shap.TreeExplainer):
-        if not kind.supports_model_with_masker(model, masker):
-            continue
-        try:
-            native = NativeExplainer(kind(model, masker))
-            native.estimate(masker.data[:1], seed=0)
-        except Exception:  # of any kind: then shap has no answer for this model and background
-            return None
-        return native
-    return None
+    if not has_paths and game.rows.dtype.kind not in "biuf":
+        return None  # shap's trees know no categories beside a background
+    weights = game.background_weights
+    if weights is not None and not is_linear:
+        return None
+    try:
+        if is_linear:
+            base, values = _linear_values(structure, game.rows, game.background, weights)
+        elif has_paths:
+            rows = rows.toarray() if scipy.sparse.issparse(rows) else pandas_frame(rows, "X")
+            base, values = _tree_values(structure, rows)
+        else:
+            base, values = _tree_values(structure, game.rows, data=game.background)
+    except Exception:  # of any kind: then shap has no answer for these trees and rows
+        return None
+    n_rows, n_players, n_outputs = values.shape
+    ends = np.stack([np.broadcast_to(base, (n_rows, n_outputs))] * 2, axis=1)
+    ends[:, 1] += values.sum(axis=1)
+    outputs = Evaluator(game).values_of(np.ones((1, n_players), dtype=bool))[:, 0]
+    if outputs.shape != ends[:, 1].shape:
+        return None
+    largest = max(1.0, np.abs(outputs).max(initial=0.0))
+    if not (np.abs(ends[:, 1] - outputs) <= _ROUNDING * largest).all():
+        return None
+    name = "LinearExplainer" if is_linear else "TreeExplainer"
+    choice = f"{name}: exact values from the structure of the model"
+    if has_paths:
+        choice += ", by the paths of its training rows"
+        warn_user(
+            "No masker was given, so absent features follow the training rows of the trees, as in "
+            'shap ("tree_path_dependent"). Pass background rows as masker= for another reference.'
+        )
+    result = blank_estimate(ends, n_players, seed, name)
+    result.values[:] = values
+    result.enumerated[:] = True
+    result.evaluations[:] = 0
+    return replace(result, choice=choice)
+
+
+def _linear_values(
+    model: Any, rows: Any, background: Any, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the base values, (K,), and attributions, (R, D, K)."""
+    coefficients = model.coef_
+    if scipy.sparse.issparse(coefficients):
+        coefficients = coefficients.toarray()
+    coefficients = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))  # (K, D)
+    if weights is None:
+        weights = np.full(background.shape[0], 1 / background.shape[0])
+    average = weights @ background
+    base: FloatArray = average @ coefficients.T + model.intercept_
+    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    return base, (dense - average)[:, :, None] * coefficients.T
+
+
+def _tree_values(model: Any, rows: Any, **options: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the base values, (R, K), and attributions, (R, D, K)."""
+    explained = shap.TreeExplainer(model, **options)(rows, check_additivity=False)
+    values = np.asarray(explained.values, dtype=np.float64)
+    values = values[:, :, None] if values.ndim == 2 else values
+    return np.asarray(explained.base_values, dtype=np.float64).reshape(len(values), -1), values

@@ -19,6 +19,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Rows
+from ..inputs.explained_function import prediction
 from ..shap_internals import BAR_DELAY
 from .coalition_explainer import CoalitionExplainer
 
@@ -116,7 +117,7 @@ class SamplingExplainer(CoalitionExplainer):
         checked_choice("kind", kind, tuple(TITLES))
         is_population = checked_flag("population", population)
         # A loss is that of predictions, whatever outputs of the model a call explains.
-        model = self.model if kind == "loss" else None
+        model = prediction(self.model).model if kind == "loss" else None
         explained = self.explained_rows(X if isinstance(X, tuple) else (X,), model)
         if explained.groups is None:
             raise InvalidArgumentError(

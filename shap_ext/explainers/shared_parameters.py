@@ -11,8 +11,7 @@ from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAS
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
 _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
-        The model to explain. Of an estimator, the first method that it has of `predict_proba`,
-        `decision_function` (where `predict` returns classes) and `predict`.
+        The model to explain, as `model_output` says.
     masker : array, DataFrame, shap masker, `shap.kmeans`, function, or None
         Background rows, or anything that shap takes for a masker. Without one, absent features of
         tables of numbers are zero, with a warning.
@@ -24,6 +23,12 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
         Whether background rows are weighted so that additive models stay additive, as in shap.
     seed : int, optional
         Seed of all random choices.
+    model_output : {"auto", "raw", "probability", "log_odds"}
+        The unit of a fitted estimator's output; functions and networks are explained as they are.
+        By default it is that of shap's own default, whatever the algorithm and the background:
+        `"raw"` for boosted trees and linear models (their margins), forests as they vote, and
+        `"probability"` for other classifiers. Pipelines and searches are explained as their last or
+        best estimator. `"log_odds"` are those of the probabilities.
     groups : mapping of names to columns, or array of int, optional
         Columns that form one player, by name or index, such as one-hot blocks; or the label of the
         superpixel of each pixel of an image, (H, W), or of each entry, which shares its attribution
@@ -79,6 +84,8 @@ _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
         As in shap, for explainers that are passed by name.
     seed : int, optional
         Seed of all random choices.
+    model_output : {"auto", "raw", "probability", "log_odds"}
+        The unit of a fitted estimator's output, for explainers that are passed by name.
     n_jobs : int, optional
         The number of workers that share the rows, for our explainers that are passed by name."""
 

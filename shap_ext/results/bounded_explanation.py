@@ -85,7 +85,8 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         """Return shap's text, with the standard errors or the reason why there are none."""
         removed = removed_bounds(self)
         errors = repr(self.error_std) if removed is None else f"None: {removed}"
-        return f"{super().__repr__()}\n\n.error_std =\n{errors}"
+        unit = "" if self.call is None else f"\n\n.call.unit = {self.call.unit!r}"
+        return f"{super().__repr__()}{unit}\n\n.error_std =\n{errors}"
 
     def hstack(self, other: object) -> Any:
         """Join the features of two explanations of the same rows, with their bounds."""

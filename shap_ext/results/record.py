@@ -44,6 +44,8 @@ class CallRecord:
         The options of the explainer that differ from their defaults.
     seed : int, optional
         The seed of all random choices.
+    unit : str
+        The unit of the values; "" where it is not known.
     evaluations : tuple of int, optional
         The smallest and the largest number of evaluations of a row, and the sum over the rows.
     choice : str
@@ -69,6 +71,7 @@ class CallRecord:
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     spent: str = ""
+    unit: str = ""
 
     @property
     def date(self) -> str:
@@ -115,6 +118,7 @@ def with_record(results: Any, explainer: Any, started: float, estimate: Estimate
         seed=explainer.seed if estimate is None else estimate.seed,
         evaluations=evaluations,
         choice="" if estimate is None else estimate.choice,
+        unit="" if estimate is None else estimate.unit,
         warnings=warnings_since(started),
         versions=_used_versions(),
         spent=str(getattr(explainer, "last_evaluations", "")),

@@ -160,7 +160,7 @@ def mixed_frame_and_pipeline():
     )
     pipeline = make_pipeline(encoder, LogisticRegression(max_iter=500)).fit(data, target)
     x, background = data.iloc[:N_ROWS], data.iloc[20:23]
-    games = frame_games(pipeline.predict_proba, x, background)
+    games = frame_games(pipeline.decision_function, x, background)
     return case(pipeline, background, x, games=games, n_players=7, plot=bar)
 
 

@@ -69,7 +69,7 @@ def test_frames_outputs_and_groups_name_the_columns():
     boosted = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2)
     boosted.fit(rows[COLUMNS], classes)
     made = explainer(boosted, rows[COLUMNS].head(3), groups={"person": ["age", "height"]},
-                     output_names=["no", "yes"])  # fmt: skip
+                     output_names=["no", "yes"], model_output="probability")  # fmt: skip
     explain = made.batch_function(rows.head(1), features=COLUMNS, prefix="phi_")
     assert explain.columns == [
         "phi_person_no", "phi_income_no", "phi_person_yes", "phi_income_yes",

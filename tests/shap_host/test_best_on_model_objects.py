@@ -119,8 +119,8 @@ def test_functions_and_other_objects_are_evaluated():
         explainer = best(model)
         assert explainer(ROWS[:2]).values.shape == (2, 7, 2)
         assert explainer.last_estimate.choice == "all 2^7 coalitions, which the budget pays for"
-    linked = best(trees, link=shap.links.logit)
-    assert linked(ROWS[:2]).values.shape == (2, 7, 2)  # of probabilities, through the link
+    linked = best(trees, link=shap.links.logit, model_output="probability")
+    assert linked(ROWS[:2]).values.shape == (2, 7, 2)
 
 
 def test_values_that_do_not_sum_to_the_outputs_are_not_taken():
@@ -143,5 +143,5 @@ def test_models_that_shap_refuses_are_explained():
     explainer = best(model, rows[:40])
     explained = explainer(rows[:3])
     sums = explained.values.sum(axis=1) + explained.base_values
-    np.testing.assert_allclose(sums, model.predict_proba(rows[:3]), atol=1e-10)
+    np.testing.assert_allclose(sums, model.predict(rows[:3], raw_score=True), atol=1e-10)
     assert explainer.last_estimate.enumerated.all()

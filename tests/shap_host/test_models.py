@@ -1,5 +1,6 @@
 """Models in the forms in which users pass them, their outputs and their links."""
 
+import functools
 import warnings
 from typing import Any
 
@@ -74,7 +75,7 @@ def boosted(kind):
     [
         (classifier, "predict_proba"),
         (regressor, "predict"),
-        (pipeline, "predict_proba"),
+        (pipeline, "decision_function"),
         (lambda: sklearn.svm.SVC().fit(TRAIN, LABELS), "decision_function"),
         (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)), "predict"),
         (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)).booster_, "predict"),
@@ -97,11 +98,15 @@ def test_estimators_fitted_on_frames_see_frames():
         boosted(lightgbm.LGBMClassifier),
     ):
         model.fit(frame, LABELS)
+        is_forest = hasattr(model, "estimators_")
+        outputs = (
+            model.predict_proba if is_forest else functools.partial(model.predict, raw_score=True)
+        )
         # scikit-learn warns where names are missing, and warnings are errors here.
         sv = explain(model, background, x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            wanted = oracle(model.predict_proba, x, background)
+            wanted = oracle(outputs, x, background)
         np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
         assert sv.shape == (3, 5, 3)
 
@@ -114,7 +119,7 @@ def test_lightgbm_with_a_categorical_column():
     sv = explain(model, frame.iloc[:4], frame.iloc[4:6])
 
     def of_frame(masked):
-        return model.predict_proba(masked.astype(frame.dtypes))
+        return model.predict(masked.astype(frame.dtypes), raw_score=True)
 
     wanted = oracle_of_frame(of_frame, frame.iloc[4:6], frame.iloc[:4])
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)

@@ -1,5 +1,6 @@
 """What absent features take their values from: zeros, summaries of shap, and rows as they come."""
 
+import functools
 import pickle
 from typing import Any
 
@@ -68,10 +69,11 @@ def fitted(kind, table=TRAIN):
         "booster": boosted,
     }
     model = models[kind].fit(table, LABELS)
-    if kind == "booster":
-        return model.booster_, model.booster_.predict
-    method = {"regression": "predict", "scores": "decision_function"}.get(kind, "predict_proba")
-    return model, getattr(model, method)
+    if kind in ("boosting", "booster"):
+        margins = functools.partial(model.predict, raw_score=True)
+        return model.booster_ if kind == "booster" else model, margins
+    scores = {"regression": "predict", "forest": "predict_proba"}
+    return model, getattr(model, scores.get(kind, "decision_function"))
 
 
 KINDS = ["forest", "regression", "scores", "pipeline", "boosting", "booster"]

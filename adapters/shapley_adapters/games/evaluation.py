@@ -119,6 +119,8 @@ class OutputShape:
         Advice to the user if the shape varies.
     shape : tuple of int, or None
         The shape; None before the first call.
+    names : list of str, or None
+        The names of the outputs, where the model returns frames.
     rounding : float
         The relative rounding error of the type of the numbers; 0 before the first call.
     """
@@ -126,6 +128,7 @@ class OutputShape:
     model: str
     advice: str
     shape: tuple[int, ...] | None = field(default=None, init=False)
+    names: list[str] | None = field(default=None, init=False)
     rounding: float = field(default=0.0, init=False)
 
     def check(self, shape: tuple[int, ...]) -> None:

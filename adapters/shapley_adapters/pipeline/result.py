@@ -114,6 +114,9 @@ class Estimate:
     check_evaluations : int
         Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
         whether the model is deterministic; they are not part of `evaluations`.
+    unit : str
+        The unit of the values, where it is known: "raw", "probability" or "log_odds" of a model, or
+        the name of a value function; and the link behind it.
     method : str
         The name of the estimator.
     choice : str
@@ -157,6 +160,7 @@ class Estimate:
     timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
+    unit: str = ""
     choice: str = ""
     interactions: PairInteractions | None = None
     rounding: float = 0.0
@@ -176,7 +180,8 @@ class Estimate:
         return (
             f"Estimate({self._methods()}: {sizes}; "
             f"{_evaluations_text(self.evaluations)} evaluations per row"
-            f"; {self._error_summary()}; seed {self.seed}{self._choice_summary()})"
+            f"; {self._error_summary()}; seed {self.seed}"
+            f"{f'; unit: {self.unit}' if self.unit else ''}{self._choice_summary()})"
         )
 
     def _methods(self) -> str:
