@@ -1,0 +1,378 @@
+"""The first minute of ten users: what shap and captum do by default, and `best`.
+
+    python benchmarks/first_minute.py [--seed 0] [--only text]
+
+For each user: the words on the screen (warnings of this package), the unit, seconds and errors.
+Errors are Σ|φ̂ − φ| over Σ|φ| with φ from all coalitions of the function that is explained, by an
+enumeration of its own. The first call of each explainer is not timed. A host that refuses says so
+in place of an error. Models and data are scikit-learn's, or drawn from the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import shap
+import torch
+from captum.attr import ShapleyValueSampling
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import captum_ext
+import shap_ext  # noqa: F401 # registers the algorithms
+from shapley_adapters.errors import ShapleyExtWarning
+
+N_COLUMNS = 10
+WORDS = ["the", "film", "is", "not", "at", "all", "bad", "but", "far", "long"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    user: str
+    host: str
+    their_error: float | str
+    their_seconds: float
+    choice: str
+    unit: str
+    error: float
+    seconds: float
+    words: str
+
+
+def exact(value: Callable[[np.ndarray], np.ndarray], n_players: int) -> np.ndarray:
+    """Return Shapley values, (M, K), of a function of coalitions, (n, M)."""
+    places = np.arange(2**n_players)
+    bits = ((places[:, None] >> np.arange(n_players)) & 1).astype(bool)
+    sizes = bits.sum(axis=1)
+    values = np.concatenate([value(part) for part in np.array_split(bits, 64)])
+    values = values.reshape(len(bits), -1)
+    weights = np.array(
+        [
+            factorial(s) * factorial(n_players - 1 - s) / factorial(n_players)
+            for s in range(n_players)
+        ]
+    )
+    found = []
+    for player in range(n_players):
+        without = places[~bits[:, player]]
+        steps = values[without | (1 << player)] - values[without]
+        found.append(weights[sizes[without]] @ steps)
+    return np.array(found)
+
+
+def exact_rows(function: Callable[[Any], Any], rows: Any, background: Any) -> np.ndarray:
+    """Return Shapley values, (R, M, K), of rows whose absent columns are the background's."""
+    is_frame = isinstance(rows, pd.DataFrame)
+    present, absent = np.asarray(rows), np.asarray(background)
+
+    def value_of(row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        def value(bits: np.ndarray) -> np.ndarray:
+            masked: Any = np.where(bits[:, None], row, absent).reshape(-1, present.shape[1])
+            if is_frame:
+                masked = pd.DataFrame(masked, columns=rows.columns).astype(rows.dtypes)
+            outputs = np.asarray(function(masked), dtype=float)
+            means: np.ndarray = outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
+            return means
+
+        return value
+
+    return np.stack([exact(value_of(row), present.shape[1]) for row in present])
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the answer of the second call, and its seconds."""
+    call()
+    started = time.perf_counter()
+    return call(), time.perf_counter() - started
+
+
+def error(found: Any, wanted: np.ndarray) -> float:
+    """Return the relative error."""
+    found = np.asarray(found, dtype=float).reshape(wanted.shape)
+    return float(np.abs(found - wanted).sum() / np.abs(wanted).sum())
+
+
+def compared(
+    user: str, host: Callable[[], Any], best: Any, rows: Any, wanted: np.ndarray, name: str
+) -> Row:
+    """Return the line of two explainers of shap; `host` builds its explainer and calls it."""
+    try:
+        theirs, their_seconds = timed(host)
+        their_error: float | str = error(theirs, wanted)
+    except Exception as refusal:  # of any kind: what the user sees
+        their_error, their_seconds = type(refusal).__name__, float("nan")
+    ours, seconds, words = heard(lambda: best(rows).values)
+    estimate = best.last_estimate
+    choice = estimate.choice.split(":")[0].split(",")[0]
+    return Row(
+        user, name, their_error, their_seconds, choice, estimate.unit, error(ours, wanted), seconds,
+        words,
+    )  # fmt: skip
+
+
+def heard(call: Callable[[], Any]) -> tuple[Any, float, str]:
+    """Return the answer of a call, its seconds, and our words on the screen."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer, seconds = timed(call)
+    ours = {str(one.message) for one in caught if issubclass(one.category, ShapleyExtWarning)}
+    return answer, seconds, " / ".join(sorted(ours)) or "none"
+
+
+def of_shap(
+    user: str, model: Any, function: Any, rows: Any, background: Any, seed: int, by: Any = None
+) -> Row:
+    """Return the line of a table: shap by default, of what `by` is, beside `best` of the model."""
+    wanted = exact_rows(function, rows, background)
+    theirs = model if by is None else by
+
+    def host() -> Any:
+        return shap.Explainer(theirs, background, seed=seed)(rows).values
+
+    best = shap.Explainer(model, background, algorithm="best", seed=seed)
+    name = "model" if by is None else "function"
+    return compared(user, host, best, rows, wanted, f"shap, {name}")
+
+
+def cancer() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return ten columns of scikit-learn's breast-cancer data, and the classes."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, :N_COLUMNS], y.to_numpy()
+
+
+def mixed_frame(seed: int) -> Row:
+    """A frame of numbers and texts, and a Pipeline that encodes it."""
+    X, y = cancer()
+    X = X.assign(size=np.where(X.iloc[:, 3] > X.iloc[:, 3].median(), "large", "small"))
+    X = X.iloc[:, -N_COLUMNS:]
+    encoder = make_column_transformer((OneHotEncoder(), ["size"]), remainder=StandardScaler())
+    model = make_pipeline(encoder, LogisticRegression()).fit(X, y)
+    rows, background = X[100:103], X[:50]
+    by = model.decision_function
+    return of_shap("mixed frame in a Pipeline", model, by, rows, background, seed, by)
+
+
+def categories(seed: int) -> Row:
+    """LightGBM with a column of categories."""
+    X, y = cancer()
+    size = np.where(X.iloc[:, 3] > X.iloc[:, 3].median(), "large", "small")
+    X = X.assign(size=pd.Categorical(size)).iloc[:, -N_COLUMNS:]
+    model = lightgbm.LGBMClassifier(n_estimators=50, verbose=-1, random_state=seed).fit(X, y)
+
+    def margins(rows: Any) -> Any:
+        return model.predict(rows, raw_score=True)
+
+    return of_shap("LightGBM with categories", model, margins, X[100:103], X[:50], seed)
+
+
+def boosted(seed: int) -> Row:
+    """XGBoost."""
+    import xgboost
+
+    X, y = cancer()
+    model = xgboost.XGBClassifier(n_estimators=50, random_state=seed).fit(X, y)
+
+    def margins(rows: Any) -> Any:
+        return model.predict(rows, output_margin=True)
+
+    return of_shap("XGBoost", model, margins, X[100:103], X[:50], seed)
+
+
+def missing(seed: int) -> Row:
+    """HistGradientBoosting, and rows with NaN."""
+    X, y = cancer()
+    X = X.mask(np.random.default_rng(seed).random(X.shape) < 0.1)  # a tenth of the cells
+    model = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(X, y)
+    function = model.decision_function
+    return of_shap("HistGradientBoosting with NaN", model, function, X[100:103], X[:50], seed)
+
+
+def many_classes(seed: int) -> Row:
+    """A network with 100 classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2000, N_COLUMNS))
+    y = np.argmax(X @ rng.normal(size=(N_COLUMNS, 100)), axis=1)
+    model = MLPClassifier((64,), max_iter=30, random_state=seed).fit(X, y)
+    function = model.predict_proba
+    return of_shap("100 classes", model, function, X[100:103], X[:50], seed, function)
+
+
+def text(seed: int) -> Row:
+    """TF-IDF and a linear model; the row has ten words."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(WORDS, size=8)) for _ in range(300)]
+    good = [int("not bad" in one or "long" not in one) for one in texts]
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10))
+    model.fit(texts, good)
+
+    def value(bits: np.ndarray) -> np.ndarray:
+        masked = [
+            " ".join(word if on else "..." for word, on in zip(WORDS, row, strict=True))
+            for row in bits
+        ]
+        return np.asarray(model.decision_function(masked))
+
+    masker = shap.maskers.Text(r"\W+")
+    row = np.array([" ".join(WORDS)])
+
+    def host() -> Any:
+        return shap.Explainer(model.decision_function, masker, seed=seed)(row).values
+
+    best = shap.Explainer(model, masker, algorithm="best", seed=seed)
+    wanted = exact(value, len(WORDS))[None]
+    return compared("TF-IDF text, 10 words", host, best, row, wanted, "shap, function")
+
+
+def image_through_shap(seed: int) -> Row:
+    """Digits of 8 x 8 pixels, as squares of 2 x 4 pixels."""
+    images, labels = load_digits(return_X_y=True)
+    model = MLPClassifier((50,), max_iter=100, random_state=seed).fit(images, labels)
+    squares = (np.arange(8)[:, None] // 4 * 4 + np.arange(8) // 2).ravel()  # 8 players
+
+    def function(masked: Any) -> Any:
+        return model.predict_proba(np.asarray(masked).reshape(-1, 64))
+
+    def value(bits: np.ndarray) -> np.ndarray:
+        return np.asarray(function(np.where(bits[:, squares], images[0], 0.0)))
+
+    def host() -> Any:
+        masker = shap.maskers.Image(np.zeros((8, 8, 1)))
+        image = images[:1].reshape(1, 8, 8, 1)
+        pixels = shap.Explainer(function, masker, seed=seed)(image).values.reshape(64, 10)
+        return np.stack([pixels[squares == index].sum(axis=0) for index in range(8)])
+
+    groups = {f"square {index}": np.flatnonzero(squares == index).tolist() for index in range(8)}
+    best = shap.Explainer(function, np.zeros((1, 64)), algorithm="best", seed=seed, groups=groups)
+    wanted, name = exact(value, 8)[None], "shap, sums of its pixels"
+    return compared("image through shap, 8 squares", host, best, images[:1], wanted, name)
+
+
+def network(user: str, net: Any, x: Any, mask: Any, seed: int) -> Row:
+    """Return the line of captum's Shapley values by default, and ours."""
+    index = torch.arange(x[0].numel()).reshape(x.shape) if mask is None else mask
+    n_players = int(index.max()) + 1
+    flat = index.reshape(-1).numpy()
+
+    def value(bits: np.ndarray) -> np.ndarray:
+        present = torch.as_tensor(bits[:, flat]).reshape(-1, *x.shape[1:])
+        with torch.no_grad():
+            return np.asarray(net(x * present), dtype=float)
+
+    wanted = exact(value, n_players)[:, 0]
+    torch.manual_seed(seed)
+    options = {} if mask is None else {"feature_mask": mask}
+    host, best = ShapleyValueSampling(net), captum_ext.Best(net, seed=seed)
+    theirs, their_seconds = timed(lambda: host.attribute(x, **options))
+    ours, seconds, words = heard(lambda: best.attribute(x, **options))
+    firsts = [int(np.flatnonzero(flat == player)[0]) for player in range(n_players)]
+    errors = [error(one.detach().reshape(-1).numpy()[firsts], wanted) for one in (theirs, ours)]
+    estimate: Any = best.last_estimate
+    choice = estimate.choice.split(":")[0].split(",")[0]
+    return Row(
+        user, "captum, sampling", errors[0], their_seconds, choice, "of the network", errors[1],
+        seconds, words,
+    )  # fmt: skip
+
+
+def image_through_captum(seed: int) -> Row:
+    """An image by 16 superpixels."""
+    torch.manual_seed(seed)
+    convolution = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 5, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(4),
+        torch.nn.Flatten(),
+        torch.nn.Linear(128, 1),
+        torch.nn.Flatten(0),
+    ).eval()
+    squares = torch.arange(16).reshape(4, 4).repeat_interleave(8, 0).repeat_interleave(8, 1)
+    mask = squares.expand(1, 3, 32, 32).contiguous()
+    image = torch.rand(1, 3, 32, 32)
+    return network("image through captum, 16 squares", convolution, image, mask, seed)
+
+
+def torch_network(seed: int) -> Row:
+    """A network of 13 columns."""
+    torch.manual_seed(seed)
+    dense = torch.nn.Sequential(
+        torch.nn.Linear(13, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1), torch.nn.Flatten(0)
+    ).eval()
+    table = torch.tensor(load_wine().data[:1], dtype=torch.float32)
+    return network("torch network, 13 columns", dense, (table - table.mean()) / 10, None, seed)
+
+
+def passages(seed: int) -> Row:
+    """A language model of random weights over twelve passages of four words each."""
+    torch.manual_seed(seed)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    encoder = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    embedding = torch.nn.Embedding(50, 16)
+
+    class Answer(torch.nn.Module):
+        """Log-probability of the answer, for passages whose absent words are the word 0."""
+
+        def forward(self, words: Any) -> Any:
+            hidden = encoder(embedding(words.long())).mean(dim=1)
+            return torch.log_softmax(hidden @ embedding.weight.T, dim=1)[:, 7]
+
+    prompt = torch.randint(1, 50, (1, 48)).float()
+    mask = torch.arange(12).repeat_interleave(4)[None]
+    return network("language model, 12 passages", Answer().eval(), prompt, mask, seed)
+
+
+USERS = {
+    "mixed": mixed_frame,
+    "categories": categories,
+    "xgboost": boosted,
+    "missing": missing,
+    "torch": torch_network,
+    "text": text,
+    "shap-image": image_through_shap,
+    "captum-image": image_through_captum,
+    "classes": many_classes,
+    "passages": passages,
+}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=USERS, nargs="*", default=list(USERS))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in arguments.only:
+        try:
+            rows.append(USERS[name](arguments.seed))
+        except ModuleNotFoundError as lacking:
+            print(f"SKIPPED {name}: {lacking}")
+    print("| user | by default | error | seconds | `best` | unit | error | seconds | words |")
+    print("|---" * 9 + "|")
+    for row in sorted(rows, key=lambda row: -row.error):
+        theirs = row.their_error if isinstance(row.their_error, str) else f"{row.their_error:.2g}"
+        print(
+            f"| {row.user} | {row.host} | {theirs} | {row.their_seconds:.2g} | {row.choice} | "
+            f"{row.unit} | {row.error:.2g} | {row.seconds:.2g} | {row.words} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
