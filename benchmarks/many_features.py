@@ -147,13 +147,13 @@ def losing_table(results: pd.DataFrame) -> str:
         f"The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
         f"{compared_with_partition(results)}",
         "",
-        "| task | players | evaluations a player | oddgp | best peer | which | ratio | coverage |",
-        "|---|---|---|---|---|---|---|---|",
+        "| task | players | evaluations a player | best peer | ratio | coverage |",
+        "|---|---|---|---|---|---|",
     ]
     for cell in cells[cells["ratio"] > 1].sort_values("ratio", ascending=False).itertuples():
         lines.append(
-            f"| {cell.task} | {cell.players:,} | {cell[3]:g} | {cell.oddgp:.2f} | {cell[5]:.2f} | "
-            f"{cell.which} | {cell.ratio:.2f} | {cell.coverage:.2f} |"
+            f"| {cell.task} | {cell.players:,} | {cell[3]:g} | {cell.which} | {cell.ratio:.2f} | "
+            f"{cell.coverage:.2f} |"
         )
     return "\n".join(lines)
 
