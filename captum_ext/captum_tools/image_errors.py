@@ -30,7 +30,8 @@ def visualize_image_attr_with_error(
 ) -> tuple[Figure, Sequence[Axes]]:
     """Draw attributions of an image by captum, and their standard errors beside them.
 
-    On the left is captum's picture. On the right are the standard errors, on a scale of their own.
+    On the left is captum's picture, with a colour bar in the unit of the attributions. On the right
+    are the standard errors in the same unit, from 0 to the largest of them.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def visualize_image_attr_with_error(
     *arguments, **options
         The other arguments of captum's `visualize_image_attr`: `original_image`, `method`, `sign`,
         `cmap`, `title`, `fig_size` for each of the two pictures, `use_pyplot` and all others.
-        `plt_fig_axis` is a figure and two axes.
+        `plt_fig_axis` is a figure and two axes, and `show_colorbar` is True by default.
 
     Returns
     -------
@@ -73,16 +74,41 @@ def visualize_image_attr_with_error(
             "visualize_image_attr_with_error takes the arguments of captum's "
             f"visualize_image_attr: {error}."
         ) from error
+    bound.arguments.setdefault("show_colorbar", True)
     bound.apply_defaults()
     all_arguments = bound.arguments
     figure, axes = _figure_and_axes(all_arguments)
+    sums, error_sums = values.sum(axis=2), errors.sum(axis=2)
+    largest_error = float(np.nanmax(error_sums, initial=0.0))
+    # captum divides by a quantile of the attributions of the chosen sign, and refuses to divide
+    # by 0. It then draws ones instead, which are replaced.
+    sign = -1 if all_arguments["sign"] == "negative" else 1
+    has_signs = all_arguments["sign"] in ("positive", "negative")
+    is_blank = not (sign * sums > 0 if has_signs else sums).any()
+    all_arguments["attr"] = np.full_like(sums, sign) if is_blank else sums
     draw(**{**all_arguments, "plt_fig_axis": (figure, axes[0]), "use_pyplot": False})
+    picture = axes[0].images[-1]
+    pixels = np.asarray(picture.get_array())
+    if all_arguments["method"] in ("heat_map", "blended_heat_map"):
+        scale = largest_error or 1.0 if is_blank else np.abs(sums[np.abs(pixels) == 1]).min()
+        limits = sorted(sign * scale * limit for limit in picture.get_clim())
+        picture.set(data=0 * pixels if is_blank else sign * scale * pixels, clim=limits)
+        if sign < 0:
+            picture.set_cmap(picture.get_cmap().reversed())
+    elif is_blank and all_arguments["method"] != "original_image":
+        picture.set_data(0 * pixels)
     axes[0].set_title(axes[0].get_title() or "attributions")
     if not all_arguments["show_colorbar"]:
         _room_for_colour_bar(axes[0]).axis("off")
-    image = axes[1].imshow(errors.sum(axis=2), cmap="Purples", vmin=0.0)
+    size = float(np.abs(sums).max())
+    limit = largest_error or size or 1.0
+    image = axes[1].imshow(error_sums, cmap="viridis", vmin=0.0, vmax=limit)
     axes[1].set(xticks=[], yticks=[], title="standard errors")
-    figure.colorbar(image, orientation="horizontal", cax=_room_for_colour_bar(axes[1]))
+    bar = figure.colorbar(image, orientation="horizontal", cax=_room_for_colour_bar(axes[1]))
+    bar.set_label(f"attributions: up to {size:.3g}")
+    for each in (picture, image):
+        if each.colorbar is not None:
+            each.colorbar.ax.locator_params(nbins=5)  # numbers of small errors are long
     if all_arguments["use_pyplot"]:
         _pyplot().show()
     return figure, axes

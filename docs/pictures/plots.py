@@ -127,7 +127,6 @@ def draw_image() -> None:
         method="blended_heat_map",
         sign="all",
         alpha_overlay=0.7,
-        show_colorbar=True,
         title="attributions to the digit 4",
         fig_size=(4.4, 4.8),
         use_pyplot=False,

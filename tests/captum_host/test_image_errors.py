@@ -10,6 +10,8 @@ from tests.helpers.optional import HAS_TORCH, captum_ext, torch
 if not HAS_TORCH:
     pytest.skip("torch is not installed", allow_module_level=True)
 
+from captum.attr import visualization
+
 HEIGHT, WIDTH = 6, 8
 draw = captum_ext.visualize_image_attr_with_error
 
@@ -26,12 +28,73 @@ def image(channels=3, seed=0):
     return values, rng.uniform(0.05, 0.8, size=values.shape)
 
 
+def draw_unshown(values, errors, **options):
+    figure, axes = draw(values, errors, use_pyplot=False, **options)
+    figure.canvas.draw()
+    return axes, [axes.images[-1] for axes in axes]
+
+
 def test_standard_errors_have_their_own_scale_from_zero():
     values, errors = image()
-    _, axes = draw(values, errors, use_pyplot=False)
-    picture = axes[1].images[0]
+    _, (_, picture) = draw_unshown(values, errors)
     np.testing.assert_allclose(picture.get_array(), errors.sum(2))
     assert picture.get_clim() == pytest.approx((0, errors.sum(2).max()))
+
+
+@pytest.mark.parametrize("sign", ["all", "absolute_value", "positive", "negative"])
+def test_both_pictures_have_the_unit_of_the_attributions(sign):
+    values, errors = image()
+    expected = {
+        "all": lambda sums: sums,
+        "absolute_value": np.abs,
+        "positive": lambda sums: np.maximum(sums, 0),
+        "negative": lambda sums: np.minimum(sums, 0),
+    }[sign](values.sum(2))
+    axes, (picture, _) = draw_unshown(values, errors, sign=sign)
+    low, high = picture.get_clim()
+    np.testing.assert_allclose(picture.get_array(), np.clip(expected, low, high))
+    assert max(-low, high) in np.abs(expected)  # captum's limit without outliers
+    assert picture.colorbar is not None
+    plain = visualization.visualize_image_attr(values, sign=sign, use_pyplot=False)[1].images[-1]
+    colours, plain_colours = (
+        image.cmap(image.norm(np.asarray(image.get_array()))) for image in (picture, plain)
+    )
+    np.testing.assert_allclose(colours, plain_colours, atol=0.01)
+    label = axes[1].images[-1].colorbar.ax.get_xlabel()
+    assert label == f"attributions: up to {np.abs(values.sum(2)).max():.3g}"
+
+
+@pytest.mark.parametrize("sign", ["all", "absolute_value", "positive", "negative"])
+@pytest.mark.parametrize("factor", [0, -1, 1])
+@pytest.mark.parametrize("method", ["heat_map", "blended_heat_map", "masked_image"])
+def test_zeros_and_one_sign_are_drawn(factor, sign, method):
+    if (sign, method) == ("all", "masked_image"):
+        pytest.skip("captum refuses it")
+    values, errors = image()
+    original = np.random.default_rng(1).random(values.shape)
+    _, (picture, error_picture) = draw_unshown(
+        factor * np.abs(values), errors, sign=sign, method=method, original_image=original
+    )
+    is_blank = factor == 0 or (sign, factor) in [("positive", -1), ("negative", 1)]
+    assert (np.asarray(picture.get_array()) == 0).all() == is_blank
+    low, high = picture.get_clim()
+    assert low < high or method == "masked_image"
+    assert error_picture.get_clim() == pytest.approx((0, errors.sum(2).max()))
+
+
+@pytest.mark.parametrize("unknown", [0, np.nan])
+def test_errors_of_zero_and_unknown_errors_are_drawn(unknown):
+    values, errors = image()
+    _, (_, error_picture) = draw_unshown(values, errors * unknown)
+    assert error_picture.get_clim() == pytest.approx((0, np.abs(values.sum(2)).max()))
+    draw_unshown(values * 0, errors * 0)
+
+
+def test_similar_errors_have_different_colours():
+    values, errors = image(channels=1)
+    _, (_, picture) = draw_unshown(values, 0.8 + 0.2 * (errors > np.median(errors)))
+    colours = picture.cmap(picture.norm(picture.get_array()))[..., :3]
+    assert np.ptp(colours.reshape(-1, 3), axis=0).max() > 0.4
 
 
 def test_arguments_of_captum_pass_through():
@@ -50,6 +113,8 @@ def test_arguments_of_captum_pass_through():
     )
     assert axes[0].get_title() == "a title"
     assert len(axes[0].images) == 2  # the image and the heat map
+    _, axes = draw(values, errors, show_colorbar=False, use_pyplot=False)
+    assert axes[0].images[0].colorbar is None
     assert tuple(figure.get_size_inches()) == (6, 4)
 
 
