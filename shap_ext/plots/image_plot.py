@@ -27,8 +27,8 @@ _REMEDY = "Draw images of different sizes one after another: explanation[i]."
 def image(*arguments: Any, level: float = 0.95, **options: Any) -> Figure | None:
     """Draw shap's image plot, with a panel of errors beside the attributions of each output.
 
-    The panel has half the width of each pixel's interval, on the scale of the attributions: the
-    sign of a pixel is known where its attribution has the darker colour.
+    The panel has half the width of each pixel's interval, in the unit of the attributions, from 0
+    to the largest of them. It has a colour bar of its own.
 
     Parameters
     ----------
@@ -76,11 +76,31 @@ def image(*arguments: Any, level: float = 0.95, **options: Any) -> Figure | None
     labels = np.reshape([""] * n_outputs if labels is None else labels, (-1, n_outputs))
     titles = np.full((len(labels), 2 * n_outputs), f"± ({percent(level)} interval)", dtype=object)
     titles[:, ::2] = labels
+    sizes = np.abs(panels.sum(axis=3))[..., ::2]
+    largest = float(np.nanmax(panels.sum(axis=3)[..., 1::2]))
+    limit = plot.arguments["vmax"]
+    if limit is None:  # shap's limit, over the attributions alone, and not 0
+        limit = float(np.percentile(sizes, 99.9)) or float(sizes.max()) or largest or 1.0
     axes = plot.draw(
         on_current_axes=False,
         shap_values=list(np.moveaxis(panels, -1, 0)),
         pixel_values=images.reshape(shape),
         labels=titles,
+        vmax=limit,
     ).axes
     figure: Any = axes.figure
+    *drawn, bar = figure.axes
+    for panel in np.reshape(drawn, (shape[0], -1))[:, 2::2].flat:
+        panel.images[1].set(cmap="viridis", clim=(0, largest or limit))
+    # shap's colour bar is that of its last panel, which has errors. It makes room for a second one.
+    bar.set_xlabel(f"half width of the {percent(level)} interval")
+    left, bottom, width, height = bar.get_position(original=True).bounds
+    values_bar = figure.add_axes((left, bottom, 0.47 * width, height))
+    bar.set_position((left + 0.53 * width, bottom, 0.47 * width, height))
+    thickness = 2 * bar.get_box_aspect()  # relative to half the length
+    for each in (bar, values_bar):
+        each.set(box_aspect=thickness, anchor="N")
+    figure.colorbar(
+        drawn[1].images[1], cax=values_bar, label="SHAP value", orientation="horizontal"
+    ).outline.set_visible(False)
     return None if plot.finish(axes) is None else figure

@@ -69,7 +69,8 @@ print(f"largest difference to the output: {np.abs(sums - log_odds(digits)).max()
 
 # %%
 # Our plot of the same name has a panel beside each output, with half the width of the 95 %
-# interval of each pixel, on the same scale. With fewer evaluations, intervals are wider:
+# interval of each pixel. Its colour bar has the unit of the attributions. With fewer evaluations,
+# intervals are wider:
 
 shap_ext.plots.image(explainer(digits[first], max_evals=36, error_bounds=True))
 
