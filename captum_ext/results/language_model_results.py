@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import captum.attr
@@ -18,6 +20,9 @@ from shapley_adapters.pipeline.result import percent, quantiles
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_MAX_COLUMNS_OF_NUMBERS = 16
+"""With more of them a heat map is too wide to read its numbers on a page."""
 
 
 class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[misc] # captum is untyped
@@ -112,11 +117,13 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
             None with `show`.
         """
         widths = self._widths(level)[0]
-        figure, axes = super().plot_seq_attr(show=False)
+        with _constrained_layout():
+            figure, axes = super().plot_seq_attr(show=False)
         places, values = range(len(widths)), self.seq_attr.cpu().numpy()
         axes.errorbar(places, values, yerr=widths, fmt="none", ecolor="black", capsize=3)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_ylabel(f"Sequence Attribution, {percent(level)} intervals")
+        _grow(figure, axes, max(5.0, 0.4 * len(widths)), 3.5)
         return _shown_or_returned(figure, axes, show)
 
     def plot_token_attr(
@@ -124,20 +131,26 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
     ) -> tuple[Figure, Axes] | None:
         """Draw the attributions to each token of the answer as captum does, with intervals.
 
-        The arguments and the result are those of `plot_seq_attr`.
+        The arguments and the result are those of `plot_seq_attr`. Above 16 parts there are no
+        numbers, and a dot where the interval contains 0 or is unknown.
         """
         widths = self._widths(level)[1:]
-        figure, axes = super().plot_token_attr(show=False)
-        for cell, width in zip(axes.texts, widths.ravel(), strict=True):
-            if width > 0:
-                cell.set_text(f"{cell.get_text()}\n± {width:.2g}")
-        axes.set_xlabel(f"±: {percent(level)} intervals")
+        with _constrained_layout():
+            figure, axes = super().plot_token_attr(show=False)
+        if _add_errors(axes, widths, widths):
+            axes.set_xlabel(f"±: {percent(level)} intervals")
+        else:
+            axes.set_xlabel(f"dots: the {percent(level)} interval contains 0, or is unknown")
+        _grow_cells(figure, axes)
         return _shown_or_returned(figure, axes, show)
 
     def plot_interactions(
         self, show: bool = False, token: int | None = None
     ) -> tuple[Figure, Axes] | None:
         """Draw the interactions of all pairs of players, with standard errors.
+
+        Above 16 players there are no numbers, and a dot where 0 is within two standard errors, or
+        where these are unknown.
 
         Parameters
         ----------
@@ -156,19 +169,22 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
         pairs, of_pairs = self._interactions()
         output = 0 if token is None else range(1, len(pairs))[token]
         values, errors = pairs[output].cpu().numpy(), of_pairs[output].cpu().numpy()
-        figure, axes = plt.subplots(figsize=(2 + 1.1 * len(values), 1.5 + 0.7 * len(values)))
+        figure, axes = plt.subplots(layout="constrained")
         limit = float(np.abs(values).max()) or 1.0
         image = axes.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
         for (row, column), value in np.ndenumerate(values):
-            error = f"\n± {errors[row, column]:.2g}" if errors[row, column] > 0 else ""
             colour = "white" if abs(value) > 0.6 * limit else "black"
-            axes.text(column, row, f"{value:.3f}{error}", ha="center", va="center", color=colour)
+            axes.text(column, row, f"{value:.3f}", ha="center", va="center", color=colour)
         places = range(len(values))
-        axes.set_xticks(places, self.player_names, rotation=30, ha="right")
-        axes.set_yticks(places, self.player_names)
-        axes.set_xlabel("±: standard errors")
+        names = [shorten(repr(name)[1:-1], 50, placeholder="...") for name in self.player_names]
+        axes.set_xticks(places, names, rotation=30, ha="right", rotation_mode="anchor")
+        axes.set_yticks(places, names)
+        if _add_errors(axes, errors, 2 * errors):
+            axes.set_xlabel("±: standard errors")
+        else:
+            axes.set_xlabel("dots: 0 is within two standard errors, or these are unknown")
         figure.colorbar(image, label="main effects, and half of each interaction")
-        figure.tight_layout()
+        _grow_cells(figure, axes)
         return _shown_or_returned(figure, axes, show)
 
     def _of_parts(self, of_players: FloatArray) -> Tensor:
@@ -196,6 +212,50 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
             for matrix in matrices
         )
         return values, errors
+
+
+def _constrained_layout() -> AbstractContextManager[None]:
+    """Return a context whose new figures leave room for long names."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({"figure.constrained_layout.use": True})
+
+
+def _add_errors(axes: Axes, errors: FloatArray, widths: FloatArray) -> bool:
+    """Add errors to the numbers of a heat map, or replace both by dots if there are too many.
+
+    A dot means that the value is not larger than its entry of `widths`, or that this is NaN.
+    """
+    values: FloatArray = np.asarray(axes.images[0].get_array())
+    has_numbers = bool(values.shape[1] <= _MAX_COLUMNS_OF_NUMBERS)
+    are_unclear = ~(np.abs(values) > widths) & (widths != 0)
+    for text, error, is_unclear in zip(axes.texts, errors.flat, are_unclear.flat, strict=True):
+        if not has_numbers:
+            text.set_text("•" if is_unclear else "")
+        elif error > 0:
+            text.set_text(f"{text.get_text()}\n± {error:.2g}")
+    return has_numbers
+
+
+def _grow_cells(figure: Figure, axes: Axes) -> None:
+    """Make the cells of a heat map larger than their texts and the distance of two names."""
+    n_rows, n_columns = axes.images[0].get_size()
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
+    width, height = (
+        max((getattr(box, side) / figure.dpi for box in boxes), default=0.0)
+        for side in ("width", "height")
+    )
+    width, height = max(0.35, 1.15 * width), max(0.22, 1.15 * height)
+    _grow(figure, axes, max(3.0, n_columns * width), max(2.0, n_rows * height))
+
+
+def _grow(figure: Figure, axes: Axes, width: float, height: float) -> None:
+    """Give axes a size in inches, with the room that names and colour bar need around them."""
+    for _ in range(4):  # the room around them changes a little with the size
+        figure.draw_without_rendering()
+        missing = np.array([width, height]) - np.array(axes.bbox.size) / figure.dpi
+        figure.set_size_inches(*(figure.get_size_inches() + missing))
 
 
 def _shown_or_returned(figure: Figure, axes: Axes, show: bool) -> tuple[Figure, Axes] | None:

@@ -392,6 +392,54 @@ def test_plots_show_intervals():
         plt.close(figure)
 
 
+@pytest.mark.parametrize("n_parts", [3, 12, 15, 40])
+@pytest.mark.parametrize("draw", ["plot_token_attr", "plot_interactions", "plot_seq_attr"])
+def test_plots_are_legible_at_any_number_of_parts(n_parts, draw):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    model, tokenizer = TinyLanguageModel(), WordTokenizer()
+    inp = TextTokenInput(" ".join((WORDS[2:] * 5)[:n_parts]), tokenizer)
+    explainer = LLMAttribution(OddGP(model, seed=0), tokenizer)
+    target = " ".join((WORDS[2:] * 5)[: min(n_parts, 12)])
+    result = explainer.attribute(inp, target, n_samples=8 * n_parts, interactions=True)
+    if n_parts < 40:  # long numbers
+        result.token_attr *= 1000
+    figure, axes = getattr(result, draw)()
+    figure.canvas.draw()
+    texts = [text for text in axes.texts if text.get_text()]
+    numbers = [text.get_window_extent() for text in texts if text.get_text() != "•"]
+    assert bool(numbers) == (n_parts < 40 and draw != "plot_seq_attr")
+    cells = cells_of(axes) if numbers else []
+    for text, cell in zip(numbers, cells, strict=True):
+        assert cell.x0 <= text.x0 <= text.x1 <= cell.x1
+        assert cell.y0 <= text.y0 <= text.y1 <= cell.y1
+    if n_parts == 40 and draw == "plot_token_attr":
+        widths = (result.estimate.interval()[1] - result.estimate.values)[0].T[1:]
+        are_unclear = [text.get_text() == "•" for text in axes.texts]
+        np.testing.assert_array_equal(
+            are_unclear, (np.abs(result.token_attr.numpy()) <= widths).ravel()
+        )
+        assert 0 < sum(are_unclear) < len(are_unclear)
+    lines = axes.get_xticklabels()
+    spacing = axes.bbox.width / np.ptp(axes.get_xlim()) * np.sin(np.deg2rad(30))
+    assert spacing > lines[0].get_fontsize() * figure.dpi / 72
+    frame = figure.bbox
+    for label in [*lines, *(axes.get_yticklabels() if axes.images else [])]:
+        box = label.get_window_extent()
+        assert frame.x0 <= box.x0 <= box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 <= box.y1 <= frame.y1
+    plt.close(figure)
+
+
+def cells_of(axes):
+    """Return the boxes of the cells of a heat map, in pixels, row by row."""
+    from matplotlib.transforms import Bbox
+
+    n_rows, n_columns = axes.images[0].get_array().shape
+    for row, column in np.ndindex(n_rows, n_columns):
+        corners = axes.transData.transform([(column - 0.5, row + 0.5), (column + 0.5, row - 0.5)])
+        yield Bbox(corners)
+
+
 # Bad input
 
 
