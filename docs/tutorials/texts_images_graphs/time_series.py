@@ -74,7 +74,8 @@ print(f"right for {is_right.float().mean():.0%} of 150 other signals")
 # `windows` makes a feature mask: fifteen times of one sensor are a player. The baseline is the mean
 # of the signals without burst and warming. We explain the log-odds of a fault, with 200
 # evaluations, by captum's methods and by ours, which has 95 % intervals. The points are the exact
-# values, from all 65,536 coalitions.
+# values, from all 65,536 coalitions. All panels have the same scales, so that bars of both sensors
+# can be compared.
 
 labels = torch.as_tensor(windows(signals.shape[1:], 15, channels_last=False))[None]
 quiet = signals[(torch.as_tensor(events) == 0).all(dim=1)].mean(dim=(0, 2))
@@ -94,7 +95,7 @@ found = {
 }
 exact = Exact(detector).attribute(fault, **arguments)
 
-figure, axes = plt.subplots(2, 3, figsize=(12, 5), sharex=True, sharey="row", layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(12, 5), sharex=True, sharey=True, layout="constrained")
 middles = np.arange(7, N_TIMES, 15)
 for column, (name, values) in zip(axes.T, found.items(), strict=True):
     for channel, panel in enumerate(column):
@@ -103,12 +104,13 @@ for column, (name, values) in zip(axes.T, found.items(), strict=True):
         colours = np.where(heights > 0, "tab:red", "tab:blue")
         panel.bar(middles, heights, 15, yerr=halves, capsize=2, color=colours, alpha=0.5)
         panel.plot(middles, exact[0, channel, ::15], "k.")
-        panel.set_ylabel("attribution")
         line = panel.twinx()
         line.plot(fault[0, channel], color="0.25", linewidth=1.2)
+        line.set_ylim(-2.7, 2.7)
         line.set_ylabel(["vibration", "temperature"][channel])
     distance = (values - exact)[0, :, ::15].abs().mean()
     column[0].set_title(f"{name}\nmean distance to the exact values {distance:.2f}", fontsize=9)
+figure.supylabel("attribution to the log-odds")
 plt.show()
 
 # %%
