@@ -24,7 +24,12 @@ from shapley_adapters.errors import (
     ModelOutputError,
 )
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import in_batches, in_double_precision, rows_per_batch
+from shapley_adapters.games.evaluation import (
+    ModelCalls,
+    in_batches,
+    in_double_precision,
+    rows_per_batch,
+)
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.model_usage import Usage
@@ -144,6 +149,7 @@ class ForwardFunctionGame:
         self._example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
         self.n_rows, self.n_players = len(self.inputs[0]), self.groups.n_players
         self._is_known = False
+        self._calls = ModelCalls("forward_func")
         self._select = OutputSelection(
             self.target, self.n_rows, may_be_one_for_all=self.perturbations_per_eval == 1
         )
@@ -319,7 +325,6 @@ class ForwardFunctionGame:
         outputs = np.concatenate(collected)
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
 
-    @torch.no_grad()
     def _outputs_between(
         self,
         start: int,
@@ -335,30 +340,40 @@ class ForwardFunctionGame:
         """
         step = self.rows_per_forward if self.calls_in_flight > 1 else stop - start
         outputs: list[ValueArray | tuple[Future[Any], IntArray]] = []
-        for first in range(start, stop, step):
-            part: Any = slice(first, min(first + step, stop))
-            draws = None
-            if draws_of_rows is not None:
-                draws = draws_of_rows[part]
-            elif self.baselines.n_draws > 1:
-                draws, part = np.divmod(np.arange(part.start, part.stop), len(rows))
-            own_rows = rows[part]
-            masked = self.masked(own_rows, coalitions[part], draws)
-            additional = self.additional_forward_args and self.additional_of(own_rows)
-            output = self._forward(*masked, *additional)
-            if isinstance(output, Future):
-                self._check_futures()
-                outputs.append((output, own_rows))
-            else:  # read before the next call, which may use its memory
-                outputs.append(
-                    in_double_precision("forward_func", array_of(self._select(output, own_rows)))
-                )
-        return [
-            in_double_precision("forward_func", array_of(self._select(waited(entry[0]), entry[1])))
-            if isinstance(entry, tuple)
-            else entry
-            for entry in outputs
-        ]
+        with torch.no_grad():
+            for first in range(start, stop, step):
+                part: Any = slice(first, min(first + step, stop))
+                draws = None
+                if draws_of_rows is not None:
+                    draws = draws_of_rows[part]
+                elif self.baselines.n_draws > 1:
+                    draws, part = np.divmod(np.arange(part.start, part.stop), len(rows))
+                pairs = rows[part], coalitions[part], draws
+                outputs += self._calls(partial(self._started, *pairs), len(pairs[0]))
+            return [
+                self._read(waited(entry[0]), entry[1]) if isinstance(entry, tuple) else entry
+                for entry in outputs
+            ]
+
+    def _started(
+        self, rows: IntArray, coalitions: CoalitionArray, draws: IntArray | None, part: slice
+    ) -> ValueArray | tuple[Future[Any], IntArray]:
+        """Return the outputs of a part of some pairs, or a Future of them and their rows.
+
+        The masked inputs are made here, because the forward function may write into them.
+        """
+        rows = rows[part]
+        masked = self.masked(rows, coalitions[part], None if draws is None else draws[part])
+        additional = self.additional_forward_args and self.additional_of(rows)
+        output = self._forward(*masked, *additional)
+        if isinstance(output, Future):
+            self._check_futures()
+            return output, rows
+        return self._read(output, rows)  # before the next call, which may use its memory
+
+    def _read(self, output: Any, rows: IntArray) -> ValueArray:
+        """Return the selected outputs as an array, (P, K)."""
+        return in_double_precision("forward_func", array_of(self._select(output, rows)))
 
     def _rows_of_first_pass(self, total: int) -> int:
         """Return how many of `total` rows have a forward pass of their own."""
@@ -426,7 +441,14 @@ class ForwardFunctionGame:
 
     def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
         """Run the forward function and select targets, (P, K)."""
-        return self._select(self.call(masked, self.additional_of(rows)), rows)
+
+        def call(part: slice) -> Tensor:
+            inputs = tuple(tensor[part] for tensor in masked)
+            if not self._calls.take_batches:
+                inputs = tuple(tensor.clone() for tensor in inputs)
+            return self._select(self.call(inputs, self.additional_of(rows[part])), rows[part])
+
+        return torch.cat(self._calls(call, len(rows)))
 
     def additional_of(self, rows: IntArray) -> tuple[Any, ...]:
         """Return the further arguments of the forward function for masked copies of rows."""

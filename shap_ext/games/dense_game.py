@@ -13,13 +13,13 @@ import shap
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
+from shapley_adapters.games.evaluation import ModelCalls, OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
 from ..argument_types import Table
 from ..inputs.masked_rows import same
-from ..inputs.models import GameOfModel, as_outputs, new_shape
+from ..inputs.models import GameOfModel, as_outputs, new_calls, new_shape
 from .links import LinkedAverage
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class MaskedTable(GameOfModel):
     n_players: int = field(init=False)
     n_backgrounds: int = field(init=False)
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     has_common_empty_value: ClassVar[bool] = True
     """A row whose columns are all absent is the background, whichever row it is."""
@@ -145,7 +146,13 @@ class MaskedTable(GameOfModel):
 
     def _outputs(self, table: Table) -> ValueArray:
         """Call the model with a table that nothing else uses, because it may write into it."""
-        return as_outputs(self.predict(self.to_model_input(table)), table.shape[0], self._shape)
+
+        def call(part: slice) -> ValueArray:
+            rows = table[part] if self._calls.take_batches else table[part].copy()
+            n_rows = int(rows.shape[0])
+            return as_outputs(self.predict(self.to_model_input(rows)), n_rows, self._shape)
+
+        return np.concatenate(self._calls(call, int(table.shape[0])))
 
 
 def masked_by_background(

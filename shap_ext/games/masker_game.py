@@ -16,12 +16,12 @@ import shap
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentError, row_number
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
+from shapley_adapters.games.evaluation import ModelCalls, OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
-from ..inputs.models import GameOfModel, as_outputs, new_shape
+from ..inputs.models import GameOfModel, as_outputs, new_calls, new_shape
 from ..models import LanguageModel
 from ..shap_internals import row_output_names
 from .links import LinkedAverage
@@ -89,6 +89,7 @@ class MaskerGame(GameOfModel):
     linearize_link: bool = True
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     @property
     def background_weights(self) -> None:
@@ -266,12 +267,19 @@ class MaskerGame(GameOfModel):
         return list(groups.values())
 
     def _call_model(self, row: int, bundles: Sequence[MaskedPairs], n_rows: int) -> FloatArray:
-        """Call the model once; return the outputs of the pairs, one after another, (P·B, K)."""
+        """Return the outputs of the pairs, one after another, (P·B, K), in one call if possible."""
         joined = [
             _concatenated([_repeated(bundle.parts[part], bundle.n_rows) for bundle in bundles])
             for part in range(len(bundles[0].parts))
         ]
-        return as_outputs(self._predict(row, joined), n_rows, self._shape)
+
+        def call(part: slice) -> FloatArray:
+            inputs = [
+                rows[part] if self._calls.take_batches else rows[part].copy() for rows in joined
+            ]
+            return as_outputs(self._predict(row, inputs), len(inputs[0]), self._shape)
+
+        return np.concatenate(self._calls(call, n_rows))
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
         return self.predict(*inputs)

@@ -14,7 +14,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
-from shapley_adapters.games.evaluation import OutputShape, in_double_precision
+from shapley_adapters.games.evaluation import ModelCalls, OutputShape, in_double_precision
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.model_usage import Usage
 from shapley_adapters.torch_support.tensor_arrays import array_of
@@ -23,6 +23,10 @@ from ..argument_types import ModelOutput
 
 new_shape = partial(OutputShape, "The model", "Explain rows with different outputs one at a time.")
 """Returns the shape of the outputs of a model for one row, before its first call."""
+
+
+new_calls = partial(ModelCalls, "The model")
+"""Returns what calls a model, with all rows of a batch if it takes them."""
 
 
 def is_torch_module(model: object) -> TypeGuard[Any]:

@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
-from ..errors import ModelOutputError, NonFiniteValueError, row_number
+from ..errors import (
+    ModelOutputError,
+    NonFiniteValueError,
+    ShapleyExtError,
+    row_number,
+    warn_user,
+)
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game
 from .value_memory import ValueMemory
@@ -24,6 +30,14 @@ _MIN_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 4096, 2**26
 
 SizeAt: TypeAlias = Callable[[int], FixedBatchSize | TimedBatchSize]
 """Returns the size of the batch that starts at an index."""
+
+_Output = TypeVar("_Output")
+
+_OF_SHAPES = (AssertionError, RuntimeError, ValueError, IndexError, TypeError)
+"""Errors that models raise for a number of rows that they do not take."""
+
+_MOST_OF_ERROR = 100
+"""Characters of an error of the model that a warning shows."""
 
 _MOST_WHOLE = 2**53
 """Double precision holds all whole numbers up to this one."""
@@ -384,6 +398,66 @@ def in_batches_of(total: int, size_at: SizeAt, call: Callable[[int, int], None])
         except (MemoryError, RuntimeError) as error:
             if not batches.halve(error):
                 raise
+
+
+@dataclass
+class ModelCalls:
+    """Calls a model with all rows of a batch or, if it takes one row only, once for each row.
+
+    Some models assert that there is one row, or keep a state for one row. Their first batch fails,
+    and its first row alone does not: from then on, each row is a call. An error that the first row
+    raises, too, is one of the model itself, and so is any error after a batch that worked.
+
+    Attributes
+    ----------
+    model : str
+        The name of the model in the warning, such as "The model".
+    take_batches : bool, optional
+        Whether the model takes several rows in a call; None before the first batch.
+    """
+
+    model: str
+    take_batches: bool | None = None
+
+    def __call__(self, call: Callable[[slice], _Output], n_rows: int) -> list[_Output]:
+        """Return the outputs of all calls.
+
+        Parameters
+        ----------
+        call : callable
+            Calls the model with a slice of the rows. While `take_batches` is None, the model must
+            get copies, because it may write into rows before it fails.
+        n_rows : int
+            The number of rows.
+        """
+        outputs: list[_Output] = []
+        if n_rows == 1 or self.take_batches is not False:
+            try:
+                outputs.append(call(slice(0, n_rows)))
+            except _OF_SHAPES as error:
+                is_ours = isinstance(error, ShapleyExtError)
+                if n_rows == 1 or self.take_batches or is_ours or ran_out_of_memory(error):
+                    raise
+                try:
+                    outputs.append(call(slice(0, 1)))
+                except Exception:
+                    raise error from error.__cause__
+                first_line = str(error).partition("\n")[0][:_MOST_OF_ERROR]
+                problem = f"{type(error).__name__} for {n_rows} rows: {first_line}".rstrip(": ")
+            else:
+                if n_rows > 1:
+                    self.take_batches = True
+                return outputs
+        was_known, self.take_batches = self.take_batches is False, False
+        outputs += [call(slice(row, row + 1)) for row in range(len(outputs), n_rows)]
+        if not was_known:
+            warn_user(
+                f"{self.model} takes one row at a time ({problem}). The values are the same, but "
+                "each row takes a call of its own, where a model of batches needs few calls for "
+                "all rows. Let it take any number of rows, the first axis, if that is too slow.",
+                subject="one row at a time",
+            )
+        return outputs
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

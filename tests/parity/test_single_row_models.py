@@ -1,0 +1,296 @@
+"""Models that take one row a call run as they are, with one warning; their own errors stay."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext  # noqa: F401 (its algorithms)
+from shapley_adapters.errors import ModelOutputError, ShapleyExtWarning
+from tests.helpers.optional import captum_ext, torch
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+N_FEATURES = 6
+ROWS = np.random.default_rng(0).normal(size=(3, N_FEATURES)) + 2
+BACKGROUND = np.random.default_rng(1).normal(size=(4, N_FEATURES))
+DATA = np.random.default_rng(3).normal(size=(20, N_FEATURES))
+MATRIX = np.random.default_rng(2).normal(size=(N_FEATURES, 2))
+ONE_ROW = pytest.warns(ShapleyExtWarning, match=r"one row at a time.*calls")
+
+
+def plain(x):
+    return np.tanh(np.asarray(x) @ MATRIX)
+
+
+def refusing(error, calls=None):
+    """Return a model that raises an error for several rows, after it wrote into them."""
+
+    def model(x):
+        if calls is not None:
+            calls.append(len(x))
+        output = plain(x)
+        if len(x) != 1:
+            if isinstance(x, np.ndarray):
+                x[:] = np.nan
+            raise error
+        return output
+
+    return model
+
+
+def from_shap(model, algorithm="best", background=BACKGROUND, rows=ROWS, **options):
+    explainer = shap.Explainer(model, background, algorithm=algorithm, seed=0, **options)
+    return explainer(rows, max_evals=80, silent=True).values
+
+
+def from_captum(model, method="Best", **options):
+    made = getattr(captum_ext, method)(lambda x: torch.as_tensor(model(x.numpy())), seed=0)
+    baselines = captum_ext.BaselineDistribution(torch.as_tensor(BACKGROUND))
+    made = made.attribute(torch.as_tensor(ROWS), baselines, n_samples=80, **options)
+    return made.movedim(1, 2).numpy()
+
+
+EACH_HOST = pytest.mark.parametrize("explain", [from_shap, from_captum])
+EACH_ERROR = pytest.mark.parametrize(
+    "error",
+    [AssertionError(), RuntimeError("shapes"), ValueError("sizes"), IndexError(), TypeError("one")],
+    ids=lambda error: type(error).__name__,
+)
+
+
+@EACH_HOST
+@EACH_ERROR
+def test_values_are_those_of_the_model_that_takes_batches(explain, error):
+    calls: list[int] = []
+    with ONE_ROW as caught:
+        found = explain(refusing(error, calls))
+    assert len(caught) == 1
+    np.testing.assert_allclose(found, explain(plain), rtol=0, atol=1e-10)
+    assert sum(size > 1 for size in calls) == 1  # which found it
+
+
+@EACH_HOST
+def test_errors_of_a_single_row_are_the_models_own(explain):
+    calls: list[int] = []
+
+    def model(x):
+        calls.append(len(x))
+        raise RuntimeError(f"of {len(x)} rows")
+
+    with pytest.raises(RuntimeError, match=r"^of \d+ rows$") as caught:
+        explain(model)
+    assert str(caught.value) == f"of {calls[0]} rows"
+    assert calls[1:] in ([], [1])
+
+
+@EACH_HOST
+def test_a_model_that_has_taken_batches_is_not_called_row_by_row(explain):
+    calls: list[int] = []
+
+    def model(x):
+        calls.append(len(x))
+        if len(calls) == 4:
+            raise RuntimeError("in the fourth call")
+        return plain(x)
+
+    with pytest.raises(RuntimeError, match=r"^in the fourth call$"):
+        explain(model)
+    assert len(calls) == 4
+
+
+@EACH_HOST
+def test_errors_of_the_connection_are_raised_at_once(explain):
+    calls: list[int] = []
+    with pytest.raises(ConnectionError):
+        explain(refusing(ConnectionError(), calls))
+    assert len(calls) == 1
+
+
+@EACH_HOST
+def test_a_row_that_the_model_cannot_take_is_raised_without_a_warning(explain):
+    calls: list[int] = []
+
+    def model(x):
+        calls.append(len(x))
+        assert len(x) == 1
+        if len(calls) == 3:
+            raise ValueError("this row")
+        return plain(x)
+
+    with pytest.raises(ValueError, match="^this row$"):
+        explain(model)
+
+
+def test_outputs_without_an_entry_for_each_row_are_refused_as_before():
+    with pytest.raises(ModelOutputError, match="one entry for each"):
+        from_shap(lambda x: plain(x)[:1])
+
+
+@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares"])
+def test_other_algorithms_of_shap(algorithm):
+    with ONE_ROW:
+        found = from_shap(refusing(AssertionError()), algorithm)
+    np.testing.assert_allclose(found, from_shap(plain, algorithm), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["frame", "link", "masker"])
+def test_other_inputs_of_shap(kind):
+    frame = pd.DataFrame(BACKGROUND, columns=list("abcdef"))
+    options = {
+        "frame": {"background": frame, "rows": frame.iloc[:2]},
+        "link": {"link": shap.links.identity, "linearize_link": False},
+        "masker": {"background": shap.maskers.Impute(BACKGROUND)},
+    }[kind]
+    with ONE_ROW:
+        found = from_shap(refusing(AssertionError()), "oddgp", **options)
+    np.testing.assert_allclose(found, from_shap(plain, "oddgp", **options), rtol=0, atol=1e-10)
+
+
+# The models of captum's users
+
+
+class Recurrent(torch.nn.Module if torch else object):
+    """A GRU whose state is that of a batch of one series."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.GRU(2, 3, batch_first=True).double()
+        self.register_buffer("state", torch.zeros(1, 1, 3, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.layer(x, self.state)[0][:, -1]
+
+
+def of_one_example(model, x, method="Exact", **options):
+    """Return attributions, and those of captum's own exact method."""
+    with ONE_ROW as caught:
+        made = getattr(captum_ext, method)(model, seed=0).attribute(x, **options)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from captum.attr import ShapleyValues
+
+        wanted = ShapleyValues(model).attribute(x, **options)
+    torch.testing.assert_close(made.float(), wanted.float(), rtol=1e-4, atol=1e-5)
+    return made
+
+
+def series():
+    return torch.as_tensor(ROWS).reshape(3, 3, 2)[:1]
+
+
+@pytest.mark.parametrize("per_eval", [None, 16])
+def test_a_state_of_one_series(per_eval):
+    options = {} if per_eval is None else {"perturbations_per_eval": per_eval}
+    model = Recurrent()
+    with ONE_ROW:
+        made = captum_ext.Exact(model, seed=0).attribute(series(), target=1, **options)
+    plain_gru = lambda x: model.layer(x, model.state.repeat(1, len(x), 1))[0][:, -1]  # noqa: E731
+    wanted = captum_ext.Exact(plain_gru, seed=0).attribute(series(), target=1)
+    torch.testing.assert_close(made, wanted)
+    if per_eval is None:
+        of_one_example(model, series(), target=1)
+
+
+def test_further_arguments_of_each_example():
+    scales = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+
+    def forward(x, scale):
+        return torch.as_tensor(plain(x)) * scale[:, None]
+
+    def single(x, scale):
+        assert len(x) == len(scale) == 1
+        return forward(x, scale)
+
+    def explain(model):
+        x = torch.as_tensor(ROWS)
+        return captum_ext.Exact(model).attribute(x, 0, target=1, additional_forward_args=scales)
+
+    with ONE_ROW:
+        found = explain(single)
+    torch.testing.assert_close(found, explain(forward))
+
+
+def test_derivatives_of_a_single_row():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(N_FEATURES, 8), torch.nn.GELU(), torch.nn.Linear(8, 1)
+    )
+    net.double()
+
+    def single(x):
+        assert len(x) == 1
+        return net(x)
+
+    def explain(model):
+        method = captum_ext.Shear(model, seed=0, cooperators="hessian")
+        return method.attribute(torch.as_tensor(ROWS), n_samples=40), method.last_estimate
+
+    with ONE_ROW:
+        found, estimate = explain(single)
+    wanted, of_batches = explain(net)
+    torch.testing.assert_close(found, wanted)
+    np.testing.assert_array_equal(estimate.cooperators, of_batches.cooperators)
+
+
+@pytest.mark.parametrize("way", ["conditional", "future", "several draws"])
+def test_other_ways_of_captum(way):
+    def single(x):
+        assert len(x) == 1
+        return torch.as_tensor(plain(x))
+
+    def explain(model):
+        x, baselines = torch.as_tensor(ROWS), 0
+        method = captum_ext.OddGP(model, seed=0)
+        if way == "conditional":
+            baselines = captum_ext.conditional.Gaussian(torch.as_tensor(DATA), draws=2, seed=0)
+        if way == "several draws":
+            baselines = captum_ext.BaselineDistribution(torch.as_tensor(BACKGROUND))
+        if way == "future":
+
+            def future(x):
+                made = torch.futures.Future()
+                made.set_result(model(x))
+                return made
+
+            method = captum_ext.OddGP(future, seed=0)
+            return method.attribute_future(x, baselines, target=0, n_samples=40).wait()
+        return method.attribute(x, baselines, target=0, n_samples=40)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = explain(single)
+    assert ["one row at a time" in str(one.message) for one in caught] == [True], list(
+        map(str, caught)
+    )
+    torch.testing.assert_close(found, explain(lambda x: torch.as_tensor(plain(x))))
+
+
+def test_graphs_of_pytorch_geometric():
+    geometric = pytest.importorskip("torch_geometric")
+    torch.manual_seed(0)
+    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = geometric.nn.GCNConv(2, 3)
+
+        def forward(self, x, edge_index):
+            return self.layer(x, edge_index).tanh()
+
+    model = geometric.nn.to_captum_model(Network(), mask_type="edge", output_idx=1)
+    mask, x = torch.ones(1, 6), torch.rand(4, 2)
+    of_one_example(model, mask, target=2, additional_forward_args=(x, edges))
+    nodes = geometric.nn.to_captum_model(Network(), mask_type="node", output_idx=1)
+    of_one_example(
+        nodes,
+        x[None],
+        target=2,
+        additional_forward_args=(edges,),
+        feature_mask=torch.arange(4)[:, None].expand(1, 4, 2).contiguous(),
+    )
