@@ -84,6 +84,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
     ) -> None:
         super().__init__(attr_method, tokenizer, "prob" if callable(attr_target) else attr_target)
         self.attr_target = attr_target
+        self.device = torch.device(self.device)  # models may have it as a text
         refuse_trained(attr_method, "the probability of a text")
 
     def attribute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,14 @@ from .forward_arguments import copied
 
 def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
     """Return `inputs` as a tuple of tensors of the same, positive number of examples."""
+    _refuse_other_containers("inputs", inputs)
     tensors = inputs if isinstance(inputs, tuple) else (inputs,)
     for index, tensor in enumerate(tensors):
+        if tensor is None:
+            raise InvalidArgumentTypeError(
+                f"inputs[{index}] is None; a tensor or a tuple of tensors is needed. Leave "
+                "it out, and let the function pass it on: forward_func=lambda x: model(x, None)."
+            )
         if not isinstance(tensor, Tensor):
             raise InvalidArgumentTypeError(
                 f"inputs must be a tensor or a tuple of tensors; inputs[{index}] is "
@@ -41,6 +47,23 @@ def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
             f"inputs must all have the same number of examples; got {lengths}."
         )
     return tuple(tensor.detach().resolve_neg() for tensor in tensors)
+
+
+def _refuse_other_containers(name: str, argument: object) -> None:
+    """Refuse lists and dicts, which captum takes for none of its arguments with several parts."""
+    if isinstance(argument, Mapping):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a tensor or a tuple of tensors; got a {type(argument).__name__}. Pass "
+            f"tuple({name}.values()), and a function that makes it anew: forward_func=lambda "
+            "*tensors: model(dict(zip(names, tensors))), where names is list(inputs)."
+        )
+    if isinstance(argument, list):
+        has_tensors = any(isinstance(part, Tensor) for part in argument)
+        advice = f"tuple({name})" if has_tensors or not argument else f"torch.tensor([{name}])"
+        raise InvalidArgumentTypeError(
+            f"{name} must be a tensor or a tuple with an entry for each input; got a list. Pass "
+            f"{advice}."
+        )
 
 
 def check_plain(name: str, tensor: Tensor) -> None:
@@ -82,6 +105,7 @@ def checked_baselines(
         If there are too few or too many baselines, if a shape does not fit, or if a fractional
         baseline would be rounded to the whole numbers of an input.
     """
+    _refuse_other_containers("baselines", baselines)
     if callable(baselines):
         baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
     if baselines is None:
@@ -139,18 +163,21 @@ def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
         return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
     if not isinstance(baseline, Tensor):
         raise InvalidArgumentTypeError(
-            f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}."
+            f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}. "
+            "Convert it with torch.as_tensor."
         )
     check_plain(f"baselines[{index}]", baseline)
     plain = baseline.detach().resolve_neg().as_subclass(Tensor)
     if plain.dim() == 0:
         return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
     if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
+        is_row = plain.shape == tensor.shape[1:]
+        hint = " For the same row for all examples, pass it as baseline[None]." if is_row else ""
         raise InvalidArgumentError(
             f"baselines[{index}] has shape {tuple(plain.shape)}; it must be (rows, "
             f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
             f"{tuple(tensor.shape)}: with one row, one for each example, or any other number of "
-            "rows, over which the output is averaged."
+            f"rows, over which the output is averaged.{hint}"
         )
     return _cast(plain, tensor, index)
 

@@ -171,6 +171,11 @@ def _checked(
     feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
 ) -> list[IntArray]:
     masks = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
+    if isinstance(feature_mask, list) and any(isinstance(mask, Tensor) for mask in feature_mask):
+        raise InvalidArgumentTypeError(
+            "feature_mask[0] must be a tensor, or feature_mask a tuple with a tensor for each "
+            "input; got a list. Pass tuple(feature_mask)."
+        )
     if len(masks) != len(inputs):
         raise InvalidArgumentError(
             f"feature_mask must hold one tensor for each of the {len(inputs)} inputs; got "
@@ -186,13 +191,19 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
     """Return one mask as (1 or B, size of one example)."""
     if not isinstance(mask, Tensor):
         raise InvalidArgumentTypeError(
-            f"feature_mask[{index}] must be a tensor; got {type(mask).__name__}."
+            f"feature_mask[{index}] must be a tensor; got {type(mask).__name__}. Convert it with "
+            "torch.as_tensor."
         )
     check_plain(f"feature_mask[{index}]", mask)
     if mask.is_floating_point() or mask.dtype == torch.bool:
-        raise InvalidArgumentTypeError(
-            f"feature_mask[{index}] must hold whole numbers; got {mask.dtype}. Use mask.long()."
-        )
+        whole = mask.long()
+        if (differ := whole.to(mask.dtype) != mask).any():
+            raise InvalidArgumentError(
+                f"feature_mask[{index}] must hold whole numbers, the ids of features; it holds "
+                f"{mask[differ][0].item()}. Number the groups: torch.unique(mask, "
+                "return_inverse=True)[1]."
+            )
+        mask = whole
     wide = mask.reshape((1,) * (tensor.dim() - mask.dim()) + tuple(mask.shape))
     fits = wide.dim() == tensor.dim() and all(
         have in (1, want) for have, want in zip(wide.shape, tensor.shape, strict=True)

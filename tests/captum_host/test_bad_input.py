@@ -98,9 +98,10 @@ CASES = [
         "reduced over examples", ModelOutputError, "forward_func", forward_func=lambda x: x.sum(0)
     ),
     # Inputs
-    with_inputs("a list", TYPE, "inputs", [X]),
-    with_inputs("a NumPy array", TYPE, "inputs", X.numpy()),
-    with_inputs("nothing", TYPE, "inputs", None),
+    with_inputs("a list", TYPE, r"inputs.*list.*tuple\(inputs\)", [X]),
+    with_inputs("a NumPy array", TYPE, r"inputs.*torch\.as_tensor", X.numpy()),
+    with_inputs("nothing", TYPE, "inputs.*None", None),
+    with_inputs("nothing in a tuple", TYPE, r"inputs\[1\] is None.*forward_func=lambda", (X, None)),
     with_inputs("an array in a tuple", TYPE, r"inputs\[1\]", (X, X.numpy())),
     with_inputs("no dimension", VALUE, r"inputs\[0\]", torch.tensor(1.0)),
     with_inputs("no examples", VALUE, "inputs", X[:0]),
@@ -111,12 +112,26 @@ CASES = [
     # Baselines
     argument("baselines of another width", VALUE, r"baselines\[0\]", baselines=torch.zeros(2, 3)),
     argument("baselines without a batch", VALUE, r"baselines\[0\]", baselines=torch.zeros(4)),
+    argument("a row as baseline", VALUE, r"baselines\[0\].*\[None\]", baselines=torch.zeros(4)),
     argument("no rows of baselines", VALUE, r"baselines\[0\]", baselines=torch.zeros(0, 4)),
     argument("too many baselines", VALUE, "baselines", baselines=(0, 0)),
     argument("too few baselines", VALUE, "baselines", inputs=(X, X), baselines=torch.zeros(2, 4)),
     argument("a string as baseline", TYPE, r"baselines\[0\]", baselines="mean"),
-    argument("a list as baseline", TYPE, r"baselines\[0\]", baselines=[0, 0, 0, 0]),
-    argument("a NumPy baseline", TYPE, r"baselines\[0\]", baselines=np.zeros((2, 4))),
+    argument("a list as baseline", TYPE, "baselines.*list.*torch.tensor", baselines=[0, 0, 0, 0]),
+    argument(
+        "a list of baselines",
+        TYPE,
+        r"baselines.*list.*tuple\(baselines\)",
+        inputs=(X, X),
+        baselines=[X, X],
+    ),
+    argument("a dict as baselines", TYPE, r"baselines.*dict.*tuple", baselines={"x": X}),
+    argument(
+        "a NumPy baseline",
+        TYPE,
+        r"baselines\[0\].*torch\.as_tensor",
+        baselines=np.zeros((2, 4)),
+    ),
     argument("a fraction for token ids", VALUE, r"baselines\[0\]", inputs=IDS, baselines=0.5),
     argument(
         "a tensor of fractions for token ids",
@@ -159,9 +174,14 @@ CASES = [
         "a target of no dimension", VALUE, "target", target=0, forward_func=lambda x: x.sum(1)
     ),
     # Feature masks
-    argument("a mask of floats", TYPE, r"feature_mask\[0\]", feature_mask=FLOAT_IDS),
-    argument("a mask of bools", TYPE, r"feature_mask\[0\]", feature_mask=FLOAT_IDS.bool()),
+    argument(
+        "a mask of fractions", VALUE, r"feature_mask\[0\].*0\.5", feature_mask=FLOAT_IDS - 0.5
+    ),
+    argument("a mask of NaN", VALUE, r"feature_mask\[0\].*nan", feature_mask=FLOAT_IDS * torch.nan),
     argument("a list as mask", TYPE, r"feature_mask\[0\]", feature_mask=[[0, 0, 1, 1]]),
+    argument(
+        "a list of masks", TYPE, r"tuple\(feature_mask\)", inputs=(X, X), feature_mask=[IDS, IDS]
+    ),
     argument("a NumPy mask", TYPE, r"feature_mask\[0\]", feature_mask=np.zeros((1, 4), dtype=int)),
     argument("a mask of another width", VALUE, r"feature_mask\[0\]", feature_mask=IDS[:, :3]),
     argument("a mask of more examples", VALUE, r"feature_mask\[0\]", feature_mask=IDS.repeat(2, 1)),
@@ -335,7 +355,7 @@ MORE_CASES = [
     ),
     # Inputs
     with_inputs("a text", TYPE, r"inputs\[0\]", "the cat"),
-    with_inputs("a dict", TYPE, r"inputs\[0\]", {"input_ids": IDS}),
+    with_inputs("a dict", TYPE, r"inputs.*dict.*tuple\(inputs\.values\(\)\)", {"input_ids": IDS}),
     with_inputs("a tuple in a tuple", TYPE, r"inputs\[0\]", ((X,),)),
     with_inputs("sparse", TYPE, r"inputs\[0\].*sparse_coo", X.to_sparse()),
     with_inputs("the second is sparse", TYPE, r"inputs\[1\].*sparse_coo", (X, X.to_sparse())),
@@ -368,8 +388,7 @@ MORE_CASES = [
         inputs=(X, X),
         baselines=BaselineDistribution(torch.zeros(3, 4)),
     ),
-    argument("a list for two inputs", VALUE, "baselines.*tuple", inputs=(X, X), baselines=[0, 0]),
-    argument("a dict as baselines", TYPE, r"baselines\[0\]", baselines={"x": 0}),
+    argument("a list for two inputs", TYPE, "baselines.*tuple", inputs=(X, X), baselines=[0, 0]),
     argument("a sparse baseline", TYPE, r"baselines\[0\].*sparse", baselines=X.to_sparse()),
     argument("a function that returns nothing", TYPE, "baselines", baselines=lambda: None),
     argument("a function that returns one", TYPE, "baselines", baselines=lambda: lambda: 0),

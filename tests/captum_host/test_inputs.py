@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from captum.attr import ShapleyValues
 
 from captum_ext import Exact, LeastSquares, RandomOrder, Shear
 from shapley_adapters.errors import ModelOutputError
@@ -383,6 +384,18 @@ def test_feature_masks(method, name, dtype):
     made = attributed(net, x, method=method, baselines=baseline, feature_mask=mask)
     (wanted,) = oracle(net, (x,), (baseline,), (mask.expand(3, 4),))
     torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint8, torch.float32, torch.float64, torch.bfloat16], ids=str
+)
+def test_feature_masks_of_zeros_and_ones_in_other_types(dtype):
+    mask, net, x = torch.tensor([[0, 1, 1, 0]]), network(4, 2), examples(3, 4)
+    made = Exact(net).attribute(x, 0, feature_mask=mask.to(dtype))
+    assert torch.equal(made, Exact(net).attribute(x, 0, feature_mask=mask))
+    if dtype not in (torch.bool, torch.bfloat16):
+        wanted = ShapleyValues(net).attribute(x, 0, target=1, feature_mask=mask.to(dtype))
+        torch.testing.assert_close(made[:, 1].float(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @every_method
