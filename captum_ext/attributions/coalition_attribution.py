@@ -148,8 +148,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         n_samples : int, optional
             The budget: the number of coalitions evaluated per example. By default all 2^M for up
             to 10 features, and 16 per feature, at least 500, for more. If it allows all 2^M
-            coalitions, the result is exact. Two or three further evaluations for all
-            examples together look for random answers: at most 2 % of the call's, or unused ones.
+            coalitions, the result is exact. Two to four further evaluations for all examples
+            together look for random answers: at most 2 % of the call's, or unused ones.
         perturbations_per_eval : int, optional
             The largest number of masked copies of all examples in one forward pass. By default the
             first batches are timed, and batches grow as long as this saves time. With 1, the

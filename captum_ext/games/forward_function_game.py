@@ -184,6 +184,11 @@ class ForwardFunctionGame:
         return all(len(part) == 1 for part in self._beside_inputs())
 
     @property
+    def evaluates_first_alone(self) -> bool:
+        """Whether the first forward passes have one row, and later ones more."""
+        return self.n_rows * self.baselines.n_draws == 1 and self.perturbations_per_eval != 1
+
+    @property
     def is_in_training_mode(self) -> bool:
         """Whether the model is known not to be deterministic, which users are warned of."""
         return bool(changing_layers(self.forward_func))
@@ -314,7 +319,9 @@ class ForwardFunctionGame:
             with nullcontext() if is_first else one_row_alone():
                 collected += self._outputs_between(0, first, rows, coalitions)
         if n_pairs > 1 or n_draws == 1:  # as many as the caller has found to fit
-            collected += self._outputs_between(first, total, rows, coalitions)
+            is_alone = total == 1 < self.n_rows and self._calls.take_batches
+            with one_row_alone() if is_alone else nullcontext():
+                collected += self._outputs_between(first, total, rows, coalitions)
         else:
 
             def collect(start: int, stop: int) -> None:

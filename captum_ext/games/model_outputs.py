@@ -153,7 +153,8 @@ def one_row_alone() -> Iterator[None]:
         raise ModelOutputError(
             "forward_func works for all examples together and fails for one of them alone: "
             f"{error}. It is called with any number of examples in any order, so pass data of the "
-            "examples, such as labels, in additional_forward_args."
+            "examples, such as labels, in additional_forward_args, and call model.eval() where "
+            "batch normalisation is in training mode."
         ) from error
 
 

@@ -7,7 +7,7 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import BudgetError, ShapleyExtWarning
+from shapley_adapters.errors import BudgetError, ModelOutputError, ShapleyExtWarning
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 
@@ -411,3 +411,84 @@ def test_repeats():
     assert estimate.value_errors.max() < 1e-12  # this model gives the same answer three times
     with pytest.raises(BudgetError, match=r"max_evals=20 is too small for a random model"):
         explainer(ROWS[:2], max_evals=20, repeats=10, silent=True)
+
+
+# Rows that influence each other
+
+
+def centred(x):
+    """Return values that depend on the other rows of a batch."""
+    return np.tanh(x).sum(axis=1) - np.tanh(x[:, 0] * x[:, 1]).mean()
+
+
+def softmax_over_rows(x):
+    scores = np.exp(x[:, 0] * x[:, 1])
+    return scores / scores.sum()
+
+
+class Joint:
+    def __init__(self, function):
+        self.function, self.sizes = function, []
+
+    def __call__(self, x):
+        self.sizes.append(len(x))
+        return self.function(np.asarray(x))
+
+    def forward(self, x):
+        return torch.as_tensor(self(x.numpy()))
+
+
+INFLUENCE = pytest.warns(
+    ShapleyExtWarning, match=r"(?s)rows of a batch influence each other.*perturbations_per_eval=1"
+)
+
+
+@HOSTS
+@pytest.mark.parametrize("function", [centred, softmax_over_rows])
+@pytest.mark.parametrize("n_rows", [1, 5])
+@pytest.mark.parametrize("budget", ["auto", 1000])
+def test_rows_that_influence_each_other_are_told_from_noise(explain, function, n_rows, budget):
+    with INFLUENCE as caught:
+        explain(Joint(function), ROWS[:n_rows], budget)
+    assert not any("deterministic" in str(one.message) for one in caught)
+
+
+@HOSTS
+@pytest.mark.parametrize("budget", [60, 101])
+def test_a_small_budget_tells_them_apart_if_it_can(explain, budget):
+    with pytest.warns(ShapleyExtWarning, match="rows of a batch influence each other"):
+        explain(Joint(centred), ROWS, budget)
+
+
+@HOSTS
+@pytest.mark.parametrize("noise", [0.3, 0.01])
+def test_noise_is_not_taken_for_influence(explain, noise):
+    with WARNING as caught:
+        explain(Counted(noise=noise), ROWS, "auto")
+    assert not any("rows of a batch" in str(one.message) for one in caught)
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_row_a_call_is_what_the_warning_says():
+    def one_by_one(x):
+        return np.concatenate([centred(row[None]) for row in x])
+
+    by_shap(one_by_one, ROWS, "auto")
+    model = Joint(centred)
+    made = captum_ext.Exact(model.forward, seed=0)
+    found = made.attribute(torch.as_tensor(ROWS[:1]), perturbations_per_eval=1)
+    assert set(model.sizes) == {1}
+    wanted = captum_ext.Exact(Joint(one_by_one).forward, seed=0).attribute(
+        torch.as_tensor(ROWS[:1])
+    )
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("per_eval", [None, 1])
+def test_a_model_in_training_mode_that_fails_for_one_row(per_eval):
+    net = torch.nn.Sequential(
+        torch.nn.Linear(N_FEATURES, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)
+    )
+    inputs, forward = torch.as_tensor(ROWS, dtype=torch.float32), lambda x: net(x)
+    with pytest.raises(ModelOutputError, match=r"(?s)one of them alone.*model\.eval\(\)"):
+        captum_ext.OddGP(forward, seed=0).attribute(inputs, perturbations_per_eval=per_eval)

@@ -200,10 +200,10 @@ class Repetition:
     ) -> Repetition:
         """Evaluate half of the players of the first row twice, if that is at most 2 % of a call.
 
-        Half of the players, because a model may answer at random only where some are absent. With
-        a default budget, the output is computed again, too: alone it differs where rows of a batch
-        influence each other. Models in training mode are not checked: the hosts warn of them, and
-        their rows may need a batch.
+        Half of the players, because a model may answer at random only where some are absent. If
+        the budget allows it, the output is computed again, too: beside other rows than before, it
+        differs where rows of a batch influence each other. Models in training mode are not checked:
+        the hosts warn of them, and their rows may need a batch.
         """
         rows = np.flatnonzero(active.any(axis=1))
         is_trained = getattr(game, "is_in_training_mode", False)
@@ -212,7 +212,8 @@ class Repetition:
             return cls()
         budget = settings.budget or _CHECKED_BY_DEFAULT
         spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration
-        n_most = int(min(max(_CHECKED_SHARE * budget * len(rows), spare), 2 * _MOST_PAIRS))
+        n_affordable = int(max(_CHECKED_SHARE * budget * len(rows), spare))
+        n_most = min(n_affordable, 2 * _MOST_PAIRS)
         if n_most < 2:
             return cls()
         row, players = rows[:1], np.flatnonzero(active[rows[0]])
@@ -220,7 +221,8 @@ class Repetition:
         rounding = _ROUNDINGS * getattr(game, "rounding", 0.0)
         largest, n_spent, n_label_repeats = largest_magnitude(ends), 0, 0
         if n_most < 2 * _MOST_PAIRS and (ends[row] == np.round(ends[row])).all():
-            n_most, n_label_repeats = 0, int(_CHECKED_SHARE * budget)
+            n_affordable = n_most = 0
+            n_label_repeats = int(_CHECKED_SHARE * budget)
         for start in range(n_most // 2):
             coalition = np.zeros((1, 1, game.n_players), dtype=bool)
             coalition[..., np.roll(players, start)[: (len(players) + 1) // 2]] = True
@@ -236,13 +238,21 @@ class Repetition:
             # Labels may be equal by chance, and numbers almost.
             if (first == second).all() and not (first == np.round(first)).any():
                 break
-        if settings.budget is None:
-            coalition = np.ones((1, 1, game.n_players), dtype=bool)
-            request = Request(row, CoalitionTable(coalition, np.array([1])))
-            first, second = ends[row[0], 1], evaluate([request])[0][0, 0]
-            n_spent += 1
-            if (np.abs(first - second) > max(_DIFFERENCE, rounding) * largest).any():
-                _warn(first, second)
+        # Alone, unless it was alone before: then with the empty coalition.
+        n_ends = 2 if getattr(game, "evaluates_first_alone", False) else 1
+        if settings.budget is None or n_spent + n_ends <= n_affordable:
+            table = CoalitionTable(
+                end_points(game.n_players)[None, ::-1][:, :n_ends], np.array([n_ends])
+            )
+            pairs = np.stack([ends[row, ::-1][0, :n_ends], evaluate([Request(row, table)])[0][0]])
+            n_spent += n_ends
+            differ = (np.abs(pairs[0] - pairs[1]) > max(_DIFFERENCE, rounding) * largest).any(
+                axis=1
+            )
+            if differ.any():
+                first, second = pairs[:, differ.argmax()]
+                # Labels at random may have been equal by chance.
+                (_warn if (pairs == np.round(pairs)).all() else _warn_of_company)(first, second)
         return cls(n_spent, n_label_repeats=n_label_repeats)
 
 
@@ -284,17 +294,24 @@ def check_repeated_values(
     allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
     # All players first: without any input, a random part of the model may have no effect.
     coalitions = end_points(game.n_players)[::-1][:n_affordable]
-    pairs = []
-    for coalition, first in zip(coalitions, ends[0, ::-1], strict=False):
+    for n_spent, (coalition, first) in enumerate(zip(coalitions, ends[0, ::-1], strict=False), 1):
         # Each is evaluated alone: rows of a batch may influence each other.
-        table = CoalitionTable(coalition[None, None], np.array([1]))
-        pairs.append((first, evaluate([Request(rows[:1], table)])[0][0, 0]))
+        request = Request(rows[:1], CoalitionTable(coalition[None, None], np.array([1])))
+        second = evaluate([request])[0][0, 0]
+        if (np.abs(first - second) > allowed).any():
+            if n_spent == len(coalitions):
+                _warn(first, second)
+                return n_spent
+            third = evaluate([request])[0][0, 0]  # alone again
+            is_random = (np.abs(second - third) > allowed).any() or (
+                second == np.round(second)
+            ).all()
+            (_warn if is_random else _warn_of_company)(first, second)
+            return n_spent + 1
     if getattr(game, "has_common_empty_value", False):
-        pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
-    for first, second in pairs:
+        first, second = ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)
         if (np.abs(first - second) > allowed).any():
             _warn(first, second)
-            break
     return len(coalitions)
 
 
@@ -307,5 +324,18 @@ def _warn(first: ValueArray, second: ValueArray) -> None:
         "it start from a fixed seed in each call, or average many outputs inside it. If its rows "
         "influence each other within a batch, as in batch normalisation, explain one that treats "
         "each row alone.",
+        subject="repeated values",
+    )
+
+
+def _warn_of_company(first: ValueArray, second: ValueArray) -> None:
+    output = int(np.abs(first - second).argmax())
+    warn_user(
+        f"The rows of a batch influence each other: the model returned {first[output]:.6g} and "
+        f"{second[output]:.6g} for the same input beside other rows. The attributions then depend "
+        "on the size of batches, and error bars do not hold that. Let the model treat each row "
+        "alone: model.eval() for batch normalisation, no softmax or mean over the first axis. Or "
+        "call it with one row at a time: in shap explain lambda x: [model(row[None])[0] for row in "
+        "x], in captum one example with perturbations_per_eval=1.",
         subject="repeated values",
     )
