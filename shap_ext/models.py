@@ -210,8 +210,8 @@ def _answering_model(
         raise InvalidArgumentError(
             f"remote_options are for a provider; model is a {type(model).__name__}. Leave them out."
         )
-    from shapley_adapters.language_models.causal_model import CausalLanguageModel
+    from shapley_adapters.language_models.encoder_decoder_model import language_model
     from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
     warn_in_training_mode(model)
-    return CausalLanguageModel(model, tokenizer, next(model.parameters()).device)
+    return language_model(model, tokenizer, next(model.parameters()).device)

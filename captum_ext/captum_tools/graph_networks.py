@@ -1,4 +1,4 @@
-"""Graph networks as functions of the features of the nodes."""
+"""Graph networks as functions of the features of the nodes, or of the presence of edges."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class StackedGraphs(nn.Module):
         `{"edge_attr": data.edge_attr}`.
     node : int, optional
         The node whose output is explained, if the model returns one entry per node.
+    nodes : Tensor, (N, …), optional
+        The features of the nodes, such as `data.x`, if edges are explained: the inputs are then the
+        presence of the edges, `torch.ones(1, E)`, and each copy of the graph has the edges whose
+        presence is not 0. A feature mask joins both directions of an edge.
 
     Raises
     ------
@@ -63,6 +67,7 @@ class StackedGraphs(nn.Module):
         *,
         edge_arguments: Mapping[str, Tensor] | None = None,
         node: int | None = None,
+        nodes: Tensor | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or len(edge_index) != 2:
@@ -76,10 +81,17 @@ class StackedGraphs(nn.Module):
             raise InvalidArgumentError(
                 f"edge_index names node {int(edge_index.min())}; nodes are numbered from 0."
             )
+        if nodes is not None and (not isinstance(nodes, Tensor) or nodes.dim() > 2):
+            shape = tuple(getattr(nodes, "shape", ()))
+            raise InvalidArgumentError(
+                f"nodes must have the shape (N, …), the features of the nodes of one graph; got "
+                f"{type(nodes).__name__} {shape}. Pass data.x."
+            )
         self.model = model
         self.edge_index = edge_index
         self.edge_arguments = dict(edge_arguments or {})
         self.node = node
+        self.nodes = nodes
         self._takes_batch = (
             "batch" in inspect.signature(getattr(model, "forward", model)).parameters
         )
@@ -94,26 +106,38 @@ class StackedGraphs(nn.Module):
                     f"of edge_index; got {len(values)}."
                 )
 
-    def forward(self, nodes: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of P copies of the graph.
 
         Parameters
         ----------
-        nodes : Tensor, (P, N, …)
-            The features of the N nodes in each copy.
+        inputs : Tensor, (P, N, …) or (P, E)
+            The features of the N nodes in each copy; with `nodes`, the presence of its edges.
         """
+        n_edges, nodes, kept = self.edge_index.shape[1], inputs, None
+        if self.nodes is not None:
+            if inputs.shape[1:] != (n_edges,):
+                raise InvalidArgumentError(
+                    f"inputs must hold one number for each of the {n_edges} edges, their presence; "
+                    f"got the shape {tuple(inputs.shape)}. Pass torch.ones(1, {n_edges})."
+                )
+            nodes = self.nodes.to(inputs.device).expand(len(inputs), *self.nodes.shape)
+            kept = (inputs != 0).flatten()  # (P · E,)
         n_copies, n_nodes = nodes.shape[:2]
         self._check_nodes(n_nodes)
         copies = torch.arange(n_copies, device=nodes.device)
         edges = self.edge_index.to(nodes.device)
-        stacked = edges[:, None] + n_nodes * copies[:, None]  # (2, P, E)
+        stacked = (edges[:, None] + n_nodes * copies[:, None]).reshape(2, -1)  # (2, P · E)
         arguments = {
             name: torch.cat([values.to(nodes.device)] * n_copies)
             for name, values in self.edge_arguments.items()
         }
+        if kept is not None:
+            stacked = stacked[:, kept]
+            arguments = {name: values[kept] for name, values in arguments.items()}
         if self._takes_batch:
             arguments["batch"] = copies.repeat_interleave(n_nodes)
-        output = self.model(nodes.flatten(0, 1), stacked.reshape(2, -1), **arguments)
+        output = self.model(nodes.flatten(0, 1), stacked, **arguments)
         return self._selected(output, n_copies, n_nodes)
 
     def _check_nodes(self, n_nodes: int) -> None:

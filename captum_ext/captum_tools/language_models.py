@@ -20,7 +20,8 @@ from shapley_adapters.language_models.answers import (
     check_answer,
     checked_answer,
 )
-from shapley_adapters.language_models.causal_model import AnswersPrompts, CausalLanguageModel
+from shapley_adapters.language_models.causal_model import AnswersPrompts
+from shapley_adapters.language_models.encoder_decoder_model import language_model
 from shapley_adapters.language_models.remote_language_model import RemoteLanguageModel
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.torch_support.random_state import seeded
@@ -84,7 +85,8 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
     ) -> None:
         super().__init__(attr_method, tokenizer, "prob" if callable(attr_target) else attr_target)
         self.attr_target = attr_target
-        self.device = torch.device(self.device)  # models may have it as a text
+        # A model's device may be a text.
+        self.device: torch.device = torch.device(self.device)
         refuse_trained(attr_method, "the probability of a text")
 
     def attribute(
@@ -206,7 +208,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         )
 
     def _answering_model(self) -> AnswersPrompts:
-        return CausalLanguageModel(self.model, self.tokenizer, self.device)
+        return language_model(self.model, self.tokenizer, self.device)
 
     def _names(self, scores: AnswerScores) -> dict[str, Any]:
         """Return what captum's results have beside attributions.

@@ -254,3 +254,60 @@ def test_the_explainer_of_pytorch_geometric(kind):
         perturbations_per_eval=1,
     )
     torch.testing.assert_close(explanation.node_mask, right[0].to(explanation.node_mask))
+
+
+# Edges as players
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_edges_are_players(pooled):
+    network, (nodes, both) = seeded(PooledMessages(pooled)), molecules()
+    weights = torch.linspace(-1, 2, both.shape[1], dtype=torch.float64)
+    model = StackedGraphs(
+        network,
+        both,
+        edge_arguments={"edge_weight": weights},
+        nodes=nodes[0],
+        node=None if pooled else 1,
+    )
+    n_bonds = both.shape[1] // 2
+    bonds = torch.arange(n_bonds).repeat(2)[None]  # both directions together
+    found = Exact(model).attribute(torch.ones(1, 2 * n_bonds), target=1, feature_mask=bonds)
+
+    def value(coalition):
+        kept = [edge for edge in range(2 * n_bonds) if edge % n_bonds in coalition]
+        batch = torch.zeros(N_ATOMS, dtype=torch.long)
+        with torch.no_grad():
+            output = network(nodes[0], both[:, kept], batch, weights[kept])
+        return float(output[0 if pooled else 1, 1])
+
+    np.testing.assert_allclose(found[0, :n_bonds], shapley_values(n_bonds, value), atol=1e-10)
+    assert torch.equal(found[0, :n_bonds], found[0, n_bonds:])
+
+
+@pytest.mark.parametrize("nodes", [3, torch.zeros(1, N_ATOMS, 4)], ids=["a number", "a batch"])
+def test_nodes_of_no_single_graph_are_refused(nodes):
+    with pytest.raises(InvalidArgumentError, match=r"nodes must have the shape \(N, …\).*data\.x"):
+        StackedGraphs(PooledMessages(), molecules()[1], nodes=nodes)
+
+
+def test_the_presence_of_each_edge_is_needed():
+    model = StackedGraphs(PooledMessages(), molecules()[1], nodes=torch.zeros(N_ATOMS, 4))
+    message = r"one number for each of the \d+ edges.*\(1, 3\).*torch\.ones"
+    with pytest.raises(InvalidArgumentError, match=message):
+        Exact(model).attribute(torch.ones(1, 3))
+
+
+def test_edges_of_networks_of_pytorch_geometric():
+    geometric = pytest.importorskip("torch_geometric")
+    torch.manual_seed(0)
+    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    network, x = geometric.nn.GCNConv(2, 3).double().eval(), torch.rand(4, 2).double()
+    model = StackedGraphs(network, edges, nodes=x, node=2)
+    found = Exact(model).attribute(torch.ones(1, 6), target=1)
+
+    def value(coalition):
+        with torch.no_grad():
+            return float(network(x, edges[:, sorted(coalition)])[2, 1])
+
+    np.testing.assert_allclose(found[0], shapley_values(6, value), atol=1e-10)

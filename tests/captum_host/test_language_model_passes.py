@@ -1,8 +1,6 @@
 """Prompts of language models in batches: the numbers, the passes, scores of answers, bad input."""
 
 import functools
-from types import SimpleNamespace
-from typing import Any
 
 import captum.attr
 import numpy as np
@@ -501,13 +499,6 @@ def test_wrong_types_are_refused_before_the_first_pass():
         LLMAttribution(Exact(model), tokenizer, lambda answers: answers.logits[:, 0, 0]).attribute(
             passages(), TARGET, contrast=OTHER
         )
-
-
-def test_encoders_with_decoders_are_refused():
-    model: Any = Refusing()
-    model.config = SimpleNamespace(is_encoder_decoder=True)
-    with pytest.raises(InvalidArgumentError, match="Refusing.*causal language model"):
-        LLMAttribution(Exact(model), WordTokenizer()).attribute(passages(), TARGET)
 
 
 def test_scores_of_another_length_are_refused():

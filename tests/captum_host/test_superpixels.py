@@ -55,6 +55,69 @@ def test_labels_of_each_image_and_windows_of_series():
     np.testing.assert_array_equal(windows[0, :, 0], [0, 0, 1, 1, 2, 2])
 
 
+VOLUMES = torch.as_tensor(np.random.default_rng(1).random((2, 1, 4, 6, 8)))
+
+
+def test_volumes():
+    mask = captum_ext.superpixels(VOLUMES, (2, 1, 2))
+    assert mask.shape == (2, 1, 4, 6, 8)
+    halves = np.arange(4)[:, None, None] // 2 * 2 + np.arange(8) // 4
+    np.testing.assert_array_equal(mask[0, 0], np.broadcast_to(halves, (4, 6, 8)))
+    weights = torch.as_tensor(np.random.default_rng(2).normal(size=(4, 6, 8)))
+
+    def model(x):
+        return torch.tanh((x[:, 0] * weights).sum(dim=(1, 2, 3)))
+
+    found = captum_ext.Exact(model).attribute(VOLUMES[:1], feature_mask=mask[:1])
+
+    def value(coalition):
+        kept = torch.as_tensor(np.isin(mask[0, 0], list(coalition)))
+        return float(model(VOLUMES[:1] * kept))
+
+    for segment, wanted in enumerate(shapley_values(4, value)):
+        np.testing.assert_allclose(found[0, 0][mask[0, 0] == segment], wanted, atol=1e-10)
+
+
+@pytest.mark.parametrize("segments", [1, 8, 24, 100])
+def test_cells_of_volumes_are_nearly_cubes(segments):
+    mask = captum_ext.superpixels(VOLUMES, segments)[0, 0].numpy()
+    counts = [len(np.unique(mask.take(0, axis=a).take(0, axis=b))) for a, b in _LINES]
+    assert 0.5 * segments <= np.prod(counts) == mask.max() + 1 <= 1.6 * segments
+    sides = np.array(mask.shape) / counts
+    assert sides.max() <= 2.7 * sides.min()
+
+
+_LINES = [(2, 1), (2, 0), (1, 0)]
+
+
+def test_labels_of_volumes():
+    labels = np.arange(4)[:, None, None] * np.ones((4, 6, 8), dtype=int)
+    mask = captum_ext.superpixels(VOLUMES, labels)
+    np.testing.assert_array_equal(mask[1, 0], labels)
+    each = captum_ext.superpixels(VOLUMES, np.stack([labels, labels[::-1]]))
+    np.testing.assert_array_equal(each[1, 0], labels[::-1])
+    bright = captum_ext.superpixels(VOLUMES, lambda volume: (volume[..., 0] > 0.5).astype(int))
+    np.testing.assert_array_equal(bright[:, 0], VOLUMES[:, 0] > 0.5)
+    if pytest.importorskip("skimage"):
+        found = captum_ext.superpixels(VOLUMES, 6, method="slic")
+        assert found.shape == mask.shape
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        ((2, 2), "slices, lines and columns"),
+        (np.zeros((6, 8), dtype=int), r"\(depth, height, width\)"),
+        ((5, 1, 1), "4 x 6 x 8 pixels"),
+        (np.zeros((4, 6, 7), dtype=int), "4 x 6 x 8 pixels"),
+        (4 * 6 * 8 + 1, "192 pixels"),
+    ],
+)
+def test_segments_that_fit_no_volume(segments, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        captum_ext.superpixels(VOLUMES, segments)
+
+
 def test_captum_draws_them():
     from captum.attr import visualization
 

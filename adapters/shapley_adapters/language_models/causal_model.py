@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, warn_user
 from .prefix_cache import PrefixCache
 
 Prompt: TypeAlias = str | Tensor | Mapping[str, Any]
@@ -78,11 +78,15 @@ class CausalLanguageModel:
         The number of tokens that it knows.
     """
 
+    _padding_side: ClassVar[str] = "left"
+    """Where prompts are padded before the model writes: the new tokens begin at one place."""
+
     model: Any
     tokenizer: Any
     device: torch.device
     rounding: float = field(init=False)
     vocabulary: int | None = field(init=False)
+    _has_warned: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         types = {p.dtype for p in self.model.parameters() if p.is_floating_point()}
@@ -91,11 +95,6 @@ class CausalLanguageModel:
         can_cache = self._parameters >= {"past_key_values", "use_cache", "attention_mask"}
         self._prefixes = PrefixCache(self.model, self.rounding) if can_cache else None
         config: Any = getattr(self.model, "config", None)
-        if getattr(config, "is_encoder_decoder", False):
-            raise InvalidArgumentError(
-                f"The model, {type(self.model).__name__}, reads the prompt with an encoder and "
-                "writes with a decoder. Pass a causal language model (AutoModelForCausalLM)."
-            )
         config = config.get_text_config() if hasattr(config, "get_text_config") else config
         self._n_positions: int | None = getattr(config, "max_position_embeddings", None)
         self.vocabulary = getattr(config, "vocab_size", None)
@@ -108,7 +107,19 @@ class CausalLanguageModel:
         InvalidArgumentError
             If it has no token, or if both have more tokens than the model has positions.
         """
-        self._check_length(self._arguments(prompt)["input_ids"].shape[1], n_tokens)
+        tokens = self._arguments(prompt)["input_ids"]
+        self._check_length(tokens.shape[1], n_tokens)
+        start = getattr(self.tokenizer, "bos_token_id", None)
+        is_double = start is not None and tokens[0, :2].tolist() == [start, start]
+        if is_double and not self._has_warned:
+            self._has_warned = True
+            text = getattr(self.tokenizer, "bos_token", start)
+            warn_user(
+                f"The prompt begins with {text} twice: the text has one, as chat templates write "
+                "it, and the tokenizer adds another. Models are not trained on that. Pass the "
+                "text without it: text.removeprefix(tokenizer.bos_token).",
+                subject="two start tokens",
+            )
 
     def _check_length(self, length: int, n_tokens: int) -> None:
         if length == 0:
@@ -118,13 +129,17 @@ class CausalLanguageModel:
                 "captum, mask_token= in shap) or around them (template=), or use a tokenizer that "
                 "adds a start token."
             )
-        needed = length + max(0, n_tokens - 1)  # nothing follows the last token
+        needed = self._n_read(length, n_tokens)
         if self._n_positions is not None and needed > self._n_positions:
             raise InvalidArgumentError(
                 f"The prompt has {length} tokens and the target {n_tokens}, which need {needed} "
                 f"positions; the model has {self._n_positions} (max_position_embeddings). Shorten "
                 "the prompt or the target."
             )
+
+    def _n_read(self, length: int, n_tokens: int) -> int:
+        """Return the positions that a prompt and an answer need."""
+        return length + max(0, n_tokens - 1)  # nothing follows the last token
 
     def logits(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
         """Return the logits before each token of an answer, (P, T, V), at least in float32."""
@@ -148,8 +163,8 @@ class CausalLanguageModel:
         """Return the answer that the model writes to each prompt."""
         texts: list[str] = []
         for part in self._passes(prompts, int(options.get("max_new_tokens") or 1)):
-            # The new tokens of all prompts begin at the same place, so that padding comes before.
-            arguments = part[0] if len(part) == 1 else self._padded(part, side="left")
+            side = self._padding_side
+            arguments = part[0] if len(part) == 1 else self._padded(part, side)
             answers = self._generate(arguments, options)
             texts += [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in answers]
         return texts
@@ -164,8 +179,11 @@ class CausalLanguageModel:
         written = self.model.generate(
             **{"attention_mask": torch.ones_like(ids), **arguments}, **options
         )
-        tokens: Tensor = written[:, ids.shape[1] :]
-        return tokens
+        return self._new_tokens(written, arguments)
+
+    def _new_tokens(self, written: Tensor, arguments: Mapping[str, Any]) -> Tensor:
+        """Return what `generate` has added to the prompts."""
+        return written[:, arguments["input_ids"].shape[1] :]
 
     def _arguments(self, prompt: Prompt) -> dict[str, Any]:
         """Return a prompt as arguments of the model."""
