@@ -119,6 +119,11 @@ class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: igno
         return self._model.rounding
 
     @property
+    def answers_at_random(self) -> bool:
+        """Whether the score may depend on texts that the model draws at random."""
+        return callable(self.score) and self._model.samples(self.gen_args or _GEN_ARGS)
+
+    @property
     def usage(self) -> Usage | None:
         """What a model behind an interface was used for so far."""
         return getattr(self._model, "usage", None)

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import captum.attr
+import numpy as np
 import torch
 from torch import Tensor
 
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.language_models.answers import (
     Answers,
@@ -23,6 +24,7 @@ from shapley_adapters.language_models.answers import (
 from shapley_adapters.language_models.causal_model import AnswersPrompts
 from shapley_adapters.language_models.encoder_decoder_model import language_model
 from shapley_adapters.language_models.remote_language_model import RemoteLanguageModel
+from shapley_adapters.pipeline.result import mean_estimate
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.torch_support.random_state import seeded
 
@@ -31,7 +33,7 @@ from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
 from ..games.answer_scores import AnswerScores
-from ..inputs.prompts import check_prompt, players_of_parts
+from ..inputs.prompts import check_prompt, players_of_parts, seeded_draws
 from ..results.language_model_results import LLMAttributionResult
 
 _ATTRIBUTE = inspect.signature(captum.attr.LLMAttribution.attribute)
@@ -115,7 +117,8 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             evaluations; True is "shapley". For our methods.
         *arguments, **options
             The other arguments of captum's `attribute`, and those of the method's, such as
-            `n_samples`, `perturbations_per_eval`, `feature_mask` and `tolerance`.
+            `n_samples`, `perturbations_per_eval`, `feature_mask` and `tolerance`. `num_trials` is
+            the number of explanations, each with draws of its own, whose mean is returned.
             `use_cached_outputs` and `forward_in_tokens` have no effect, because there is one pass
             for all tokens of the target.
 
@@ -143,7 +146,8 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             )
         if isinstance(self.model, torch.nn.Module):
             warn_in_training_mode(self.model)
-        with seeded(getattr(method, "seed", None), self.device):
+        seed = getattr(method, "seed", None)
+        with seeded(seed, self.device), seeded_draws(seed):
             scores = self._scores(inp, given, contrast)
             with _explaining(method, scores, index):
                 result = self._estimated if is_ours else self._averaged
@@ -153,13 +157,20 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         self, scores: AnswerScores, n_trials: int, options: dict[str, Any]
     ) -> LLMAttributionResult:
         """Return the result of a method of this package, with all that its estimate holds."""
-        if n_trials > 1:
-            warn_user(
-                f"num_trials={n_trials}: each trial starts from the same seed, so that one was "
-                "made. For smaller errors raise n_samples; for random answers pass repeats=."
-            )
         inp, method, names = scores.inp, self.attr_method, self._names(scores)
-        method.attribute(inp.to_tensor().to(self.device), **options)
+        first_seed, trials = method.seed, []
+        try:
+            for trial in range(n_trials):
+                if trial > 0:
+                    sequence = np.random.SeedSequence([first_seed, trial])
+                    method.seed = int(sequence.generate_state(1, np.uint64)[0])
+                method.attribute(inp.to_tensor().to(self.device), **options)
+                trials.append(method.last_estimate)
+                if not trials[0].standard_errors.any() and trials[0].enumerated.all():
+                    break  # the others would be equal
+        finally:
+            method.seed = first_seed
+        method.last_estimate = mean_estimate(trials)
         players = players_of_parts(inp, options.get("feature_mask"))
         return LLMAttributionResult(
             method.last_estimate, players, scores.dtype, self.device, **names

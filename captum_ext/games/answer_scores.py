@@ -14,13 +14,16 @@ from shapley_adapters.language_models.answers import AnswerScorer
 from shapley_adapters.language_models.causal_model import Prompt
 from shapley_adapters.model_usage import Usage
 
+from ..inputs.prompts import inputs_of_cases
+
 
 @dataclass
 class AnswerScores:
     """The forward function of a prompt's parts: their presence in, scores of the answer out.
 
-    Equal prompts are read once. A coalition that is asked for again is read again, because this is
-    how answers at random are found and measured.
+    Baselines that are drawn from few cases are replaced by the mean over these. Otherwise each
+    evaluation draws them. Equal prompts are read once. A coalition that is asked for again is read
+    again, because this is how answers at random are found and measured.
 
     Attributes
     ----------
@@ -44,6 +47,11 @@ class AnswerScores:
     _known: dict[tuple[Any, int], Tensor] = field(default_factory=dict, init=False, repr=False)
     _times_asked: Counter[Any] = field(default_factory=Counter, init=False, repr=False)
 
+    _cases: list[Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._cases = inputs_of_cases(self.inp)
+
     derivative_obstacle = "the parts of a prompt are there or not"
 
     @property
@@ -61,15 +69,32 @@ class AnswerScores:
         """The prompts that keep a model behind an interface busy; None for others."""
         return getattr(self.scorer.model, "rows_at_once", None)
 
+    @property
+    def answers_at_random(self) -> bool:
+        """Whether equal coalitions have different scores: absent parts or answers are drawn."""
+        return self._draws_parts or self.scorer.samples_texts
+
+    @property
+    def only_absence_is_random(self) -> bool:
+        """Whether absent parts are drawn, and nothing else."""
+        return self._draws_parts and not self.scorer.samples_texts
+
+    @property
+    def _draws_parts(self) -> bool:
+        return callable(getattr(self._cases[0], "baselines", None))
+
     @torch.no_grad()
     def __call__(self, presence: Tensor) -> Tensor:
         """Return the scores, (P, K), of parts whose presence is 1 or 0, (P, M)."""
         rows = presence.cpu()
-        prompts = [self.inp.to_model_input(row[None]) for row in rows]
-        times, keys = self._times_asked.copy(), []
-        for row, prompt in zip(rows, prompts, strict=True):
+        prompts, times, keys = [], self._times_asked.copy(), []
+        for row in rows:
             coalition = tuple(row.tolist())
-            keys.append((_content(prompt, coalition), times[coalition]))
+            for number, case in enumerate(self._cases):
+                prompt = case.to_model_input(row[None])
+                prompts.append(prompt)
+                content = _content(prompt, (number, *coalition))
+                keys.append((content, times[coalition]))
             times[coalition] += 1
         new = {key: i for i, key in enumerate(keys) if key not in self._known}
         if new:
@@ -78,6 +103,8 @@ class AnswerScores:
             self._known.update(zip(new, scores, strict=True))
         self._times_asked = times  # after a pass that did not run out of memory
         together = torch.stack([self._known[key] for key in keys]).to(presence.device)
+        if len(self._cases) > 1:
+            together = together.reshape(len(rows), len(self._cases), -1).mean(dim=1)
         return together[:, 0].squeeze() if self.is_scalar else together
 
     def _scores(self, prompts: list[Prompt]) -> Tensor:

@@ -189,6 +189,18 @@ class ForwardFunctionGame:
         return self.n_rows * self.baselines.n_draws == 1 and self.perturbations_per_eval != 1
 
     @property
+    def answers_at_random(self) -> bool:
+        """Whether the forward function is known to answer at random."""
+        return bool(getattr(self.forward_func, "answers_at_random", False))
+
+    @property
+    def only_absence_is_random(self) -> bool:
+        """Whether values of all players together are not random, where others are."""
+        return self.draws_values or bool(
+            getattr(self.forward_func, "only_absence_is_random", False)
+        )
+
+    @property
     def is_in_training_mode(self) -> bool:
         """Whether the model is known not to be deterministic, which users are warned of."""
         return bool(changing_layers(self.forward_func))
@@ -265,6 +277,7 @@ class ForwardFunctionGame:
         return self.baselines.n_draws
 
     background_weights = None
+    draws_values = False
     sampling_obstacle = ""
     has_one_full_value = True
 

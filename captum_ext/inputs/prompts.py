@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import captum.attr
@@ -11,6 +17,9 @@ from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+_MOST_CASES = 64
+"""Cases of random baselines that are evaluated one by one."""
 
 
 def check_prompt(inp: Any, kinds: tuple[Any, ...]) -> None:
@@ -43,3 +52,46 @@ def players_of_parts(inp: Any, feature_mask: Tensor | None) -> IntArray:
         players = np.unique(ids, return_inverse=True)[1].reshape(-1)
     of_texts = inp.format_attr(torch.from_numpy(players)[None])  # slots of a template in groups
     return np.asarray(of_texts[0].numpy(), dtype=np.intp)
+
+
+def inputs_of_cases(inp: Any) -> list[Any]:
+    """Return the prompt with the baselines of each case, if these are drawn from few cases.
+
+    `ProductBaselines` draws a value of each of some lists. Other prompts are returned as they are.
+    """
+    baselines = getattr(inp, "baselines", None)
+    if not isinstance(baselines, captum.attr.ProductBaselines):
+        return [inp]
+    lists = baselines.baseline_values
+    if not 0 < math.prod(map(len, lists)) <= _MOST_CASES:
+        return [inp]
+    cases = []
+    for drawn in itertools.product(*lists):
+        values: Any = list(drawn)
+        if baselines.dict_keys:
+            by_name: dict[str, Any] = {}
+            for name, value in zip(baselines.dict_keys, drawn, strict=True):
+                names, parts = (name, value) if isinstance(name, tuple) else ([name], [value])
+                by_name.update(zip(names, parts, strict=True))
+            values = [by_name[name] for name in inp.dict_keys]
+        case = copy.copy(inp)
+        case.baselines = values
+        cases.append(case)
+    return cases
+
+
+@contextmanager
+def seeded_draws(seed: int | None) -> Iterator[None]:
+    """Let functions of baselines draw from a seed by `random` and NumPy; restore both after."""
+    if seed is None:
+        yield
+        return
+    # The functions of users draw from NumPy's global generator.
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002

@@ -59,6 +59,11 @@ class GameOfModel:
         return bool(getattr(self.predict, "is_in_training_mode", False))
 
     @property
+    def answers_at_random(self) -> bool:
+        """Whether the model is known to answer at random, as one that samples texts."""
+        return bool(getattr(self.predict, "answers_at_random", False))
+
+    @property
     def max_input_bytes(self) -> int:
         """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
         return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))

@@ -21,7 +21,6 @@ from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
     InvalidArgumentError,
-    ShapleyExtWarning,
 )
 from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
@@ -301,11 +300,11 @@ def test_its_name_reads_well():
     assert LLMAttribution(Exact(MODEL), TOKENIZER).get_name() == "LLM Attribution"
 
 
-def test_trials_that_would_be_equal_are_warned_of():
+def test_trials_that_would_be_equal_are_made_once():
     once, _ = attributed(Exact(MODEL))
-    with pytest.warns(ShapleyExtWarning, match=r"num_trials=2.*n_samples"):
-        twice, _ = attributed(Exact(MODEL), num_trials=2)
+    twice, _ = attributed(Exact(MODEL), num_trials=2)
     torch.testing.assert_close(twice.seq_attr, once.seq_attr, **EXACT)
+    assert twice.estimate.evaluations.tolist() == once.estimate.evaluations.tolist()
 
 
 class Provider:

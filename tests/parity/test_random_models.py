@@ -492,3 +492,20 @@ def test_a_model_in_training_mode_that_fails_for_one_row(per_eval):
     inputs, forward = torch.as_tensor(ROWS, dtype=torch.float32), lambda x: net(x)
     with pytest.raises(ModelOutputError, match=r"(?s)one of them alone.*model\.eval\(\)"):
         captum_ext.OddGP(forward, seed=0).attribute(inputs, perturbations_per_eval=per_eval)
+
+
+def test_answers_that_are_often_equal_are_not_taken_for_influence():
+    messages = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+
+        def forward(x, rng=rng):
+            return x.tanh().sum(dim=1) + 0.3 * torch.as_tensor(rng.integers(2, size=len(x)))
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            captum_ext.OddGP(forward, seed=0).attribute(torch.as_tensor(ROWS[:1]))
+        messages += [str(one.message) for one in caught]
+    # Five answers of one coalition are equal with probability 1 / 16, after an equal pair.
+    assert sum("rows of a batch influence" in message for message in messages) <= 3
+    assert sum("not deterministic" in message for message in messages) >= 12

@@ -217,6 +217,18 @@ def test_sampled_answers_follow_from_the_seed_and_repeats_reduce_their_errors():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_answers_are_random_by_their_type(seed):
+    gen_args = {"max_new_tokens": 3, "do_sample": True}
+    model = wrapped(
+        TinyLanguageModel(), WordTokenizer(), seed=seed, score=names_a_cat, gen_args=gen_args
+    )
+    sv, explainer = explained(model, [CONTEXT], ["a"], error_bounds=True)
+    assert (sv.error_std[0] > 0).all()
+    assert explainer.last_estimate.check_evaluations == 0
+
+
 def test_models_behind_an_interface():
     pytest.importorskip("tenacity")
     network, tokenizer = TinyLanguageModel(), WordTokenizer()

@@ -64,6 +64,11 @@ class RandomGame(Game, Protocol):
         """Return a game whose row r · n + i is repetition i of row r, each drawn independently."""
 
 
+def is_random_by_design(game: Any) -> bool:
+    """Return whether values are known to be random: absent features or answers are drawn."""
+    return bool(getattr(game, "draws_values", False) or getattr(game, "answers_at_random", False))
+
+
 def n_backgrounds_of(game: Any) -> int:
     """Return the rows of the model's input for one value."""
     return int(getattr(game, "n_backgrounds", 1))

@@ -110,6 +110,11 @@ class WrappedGame:
         return bool(getattr(self.game, "draws_values", False))
 
     @property
+    def answers_at_random(self) -> bool:
+        """Whether the model of the inner game is known to answer at random."""
+        return bool(getattr(self.game, "answers_at_random", False))
+
+    @property
     def evaluations_per_batch(self) -> int:
         """Number of evaluations in a batch."""
         return int(self.game.evaluations_per_batch)

@@ -84,6 +84,11 @@ class AnswerScorer:
         if self.contrast is not None and self.contrast.tolist() == self.target.tolist():
             raise InvalidArgumentError("contrast must differ from target; both are the same.")
 
+    @property
+    def samples_texts(self) -> bool:
+        """Whether the score may depend on texts that the model draws at random."""
+        return callable(self.score) and self.model.samples(self.gen_args)
+
     @torch.no_grad()
     def __call__(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the scores of prompts, (P, K): of the answer, and of its tokens if it has any."""

@@ -54,6 +54,9 @@ class AnswersPrompts(Protocol):
     def texts(self, prompts: Sequence[Prompt], options: Mapping[str, Any]) -> list[str]:
         """Return the answer that the model writes to each prompt."""
 
+    def samples(self, options: Mapping[str, Any]) -> bool:
+        """Return whether it is known that the model writes at random with these options."""
+
 
 @dataclass
 class CausalLanguageModel:
@@ -168,6 +171,11 @@ class CausalLanguageModel:
             answers = self._generate(arguments, options)
             texts += [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in answers]
         return texts
+
+    def samples(self, options: Mapping[str, Any]) -> bool:
+        """Return whether the model writes at random with these options."""
+        config = getattr(self.model, "generation_config", None)
+        return bool(options.get("do_sample", getattr(config, "do_sample", False)))
 
     def _generate(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Tensor:
         if not callable(getattr(self.model, "generate", None)):

@@ -79,6 +79,10 @@ class RemoteLanguageModel:
             )
         return list(self._texts([self._text(prompt) for prompt in prompts], options))
 
+    def samples(self, options: Mapping[str, Any]) -> bool:
+        """Return whether the provider is told to write at random."""
+        return bool(options.get("do_sample", False))
+
     def _score(self, prompts: Sequence[str], target: str, n_tokens: int) -> Any:
         rows = [
             self.provider.get_logprobs(

@@ -14,6 +14,7 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import first_row, warn_user
 from ..estimators.protocol import Estimator
+from ..games.drawn_values import is_random_by_design
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
@@ -42,6 +43,10 @@ shows noise, but labels may be equal by chance."""
 _CHECKED_SHARE = 0.02
 """Share of the evaluations of a call that look for random answers at most."""
 
+_TIMES_ALONE = 3
+"""Evaluations of a row alone that tell answers at random from rows that influence each other: two
+answers are often equal by chance."""
+
 _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
@@ -53,8 +58,9 @@ def run_of(
     active = game.active_players()
     n_active = active.sum(axis=1)
     drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and (settings.n_repeats > 1 or getattr(game, "draws_values", False)):
-        has_draws = bool(getattr(game, "draws_values", False)) and settings.n_repeats == 1
+    if drawing is None and (settings.n_repeats > 1 or is_random_by_design(game)):
+        drawn = getattr(game, "only_absence_is_random", getattr(game, "draws_values", False))
+        has_draws = bool(drawn) and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
     memory = memory if drawing is None else None  # it has values, not draws
     return Run(game, estimator, settings, active, memory=memory, drawing=drawing)
@@ -161,7 +167,7 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
     if run.warnings.two_answers is not None:
         _warn(*map(np.atleast_1d, run.warnings.two_answers))
     n_checks += run.warnings.n_repeated
-    if not n_checks and settings.n_repeats == 1 and not is_drawn:
+    if not n_checks and settings.n_repeats == 1 and not is_random_by_design(game):
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
         result,
@@ -207,7 +213,7 @@ class Repetition:
         """
         rows = np.flatnonzero(active.any(axis=1))
         is_trained = getattr(game, "is_in_training_mode", False)
-        is_known = settings.n_repeats > 1 or getattr(game, "draws_values", False)
+        is_known = settings.n_repeats > 1 or is_random_by_design(game)
         if settings.is_for_training or is_known or is_trained or not len(rows):
             return cls()
         budget = settings.budget or _CHECKED_BY_DEFAULT
@@ -241,18 +247,25 @@ class Repetition:
         # Alone, unless it was alone before: then with the empty coalition.
         n_ends = 2 if getattr(game, "evaluates_first_alone", False) else 1
         if settings.budget is None or n_spent + n_ends <= n_affordable:
-            table = CoalitionTable(
-                end_points(game.n_players)[None, ::-1][:, :n_ends], np.array([n_ends])
-            )
-            pairs = np.stack([ends[row, ::-1][0, :n_ends], evaluate([Request(row, table)])[0][0]])
+            coalitions = end_points(game.n_players)[None, ::-1][:, :n_ends]
+            beside = Request(row, CoalitionTable(coalitions, np.array([n_ends])))
+            pairs = np.stack([ends[row, ::-1][0, :n_ends], evaluate([beside])[0][0]])
             n_spent += n_ends
-            differ = (np.abs(pairs[0] - pairs[1]) > max(_DIFFERENCE, rounding) * largest).any(
-                axis=1
-            )
-            if differ.any():
-                first, second = pairs[:, differ.argmax()]
-                # Labels at random may have been equal by chance.
-                (_warn if (pairs == np.round(pairs)).all() else _warn_of_company)(first, second)
+            allowed = max(_DIFFERENCE, rounding) * largest
+            differ = (np.abs(pairs[0] - pairs[1]) > allowed).any(axis=1)
+            end, are_labels = int(differ.argmax()), bool((pairs == np.round(pairs)).all())
+            is_affordable = settings.budget is None or n_spent + _TIMES_ALONE <= n_affordable
+            if differ.any() and (are_labels or not is_affordable):
+                _warn(*pairs[:, end])
+            elif differ.any():
+                lone = Request(row, CoalitionTable(coalitions[:, end : end + 1], np.array([1])))
+                alone = [pairs[0 if n_ends == 2 else 1, end]]
+                alone += [evaluate([lone])[0][0, 0] for _ in range(_TIMES_ALONE)]
+                n_spent += _TIMES_ALONE
+                if (np.ptp(alone, axis=0) > allowed).any():
+                    _warn(*pairs[:, end])
+                    return cls(n_spent, is_random=True)
+                _warn_of_company(*pairs[:, end])
         return cls(n_spent, n_label_repeats=n_label_repeats)
 
 

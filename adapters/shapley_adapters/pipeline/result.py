@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -299,6 +301,48 @@ class Estimate:
         checked_probability("confidence", confidence)
         widths = quantiles(confidence, self.degrees_of_freedom) * self.standard_errors
         return self.values - widths, self.values + widths
+
+
+def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of independent estimates of the same values, and their cost together."""
+    first, n = estimates[0], len(estimates)
+    if n == 1:
+        return first
+
+    def mean(name: str, of: Sequence[Any] = estimates) -> Any:
+        return np.mean([getattr(one, name) for one in of], axis=0)
+
+    def error(name: str, of: Sequence[Any] = estimates) -> Any:
+        return np.sqrt(sum(getattr(one, name) ** 2 for one in of)) / n
+
+    squares = np.array([one.standard_errors**2 for one in estimates])
+    freedom = np.array([one.degrees_of_freedom for one in estimates])
+    with np.errstate(invalid="ignore", divide="ignore"):  # by Welch and Satterthwaite
+        joint = squares.sum(axis=0) ** 2 / (squares**2 / freedom).sum(axis=0)
+    pairs = first.interactions
+    if pairs is not None:
+        of = [one.interactions for one in estimates]
+        pairs = replace(
+            pairs,
+            values=mean("values", of),
+            standard_errors=error("standard_errors", of),
+            main_errors=error("main_errors", of),
+        )
+    return replace(
+        first,
+        **{name: mean(name) for name in ("values", "empty_values", "grand_values")},
+        **{name: error(name) for name in ("standard_errors", "value_errors")},
+        **{
+            name: sum(getattr(one, name) for one in estimates)
+            for name in ("evaluations", "model_rows", "backward_passes")
+        },
+        timing_evaluations=sum(one.timing_evaluations for one in estimates),
+        check_evaluations=sum(one.check_evaluations for one in estimates),
+        degrees_of_freedom=np.where(np.isnan(joint), np.inf, joint),
+        interactions=pairs,
+        usage=first.usage and reduce(add, [one.usage for one in estimates]),
+        trace=None,
+    )
 
 
 def blank_estimate(

@@ -1,0 +1,214 @@
+"""Absent parts of prompts that are drawn: exact where the cases are few, else with errors."""
+
+import itertools
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import FeatureAblation, ProductBaselines, ShapleyValueSampling, TextTemplateInput
+
+from captum_ext import Best, Exact, LLMAttribution, OddGP, RandomOrder
+from shapley_adapters.errors import BudgetError
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.language_models import (
+    WORDS,
+    TinyLanguageModel,
+    WordTokenizer,
+    log_probabilities_by,
+)
+from tests.helpers.tolerances import Tolerances
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+MODEL, TOKENIZER = TinyLanguageModel(), WordTokenizer()
+PARTS, TARGET = ["cat", "sat", "mat"], "a tree"
+FEW = [["dog", "the"], ["ran", "on", "slowly"], ["a", "tree"]]
+MANY = [["dog", "the", "a", "tree", "mat"], ["ran", "on", "slowly", "under", "the"], WORDS[2:7]]
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
+
+
+def score(texts):
+    ids = TOKENIZER.encode(f"the {' '.join(texts)}")
+    return np.array(log_probabilities_by(MODEL, ids, TOKENIZER.encode(TARGET, False)))
+
+
+def oracle(cases):
+    """Return the Shapley values, (M, 1 + T), of the mean over all cases of the baselines."""
+
+    def value(coalition):
+        kept = [PARTS[i] if i in coalition else None for i in range(3)]
+        return np.mean(
+            [score([k or b for k, b in zip(kept, case, strict=True)]) for case in cases], axis=0
+        )
+
+    return shapley_values(3, value)
+
+
+def explained(method, baselines, parts: Any = PARTS, template="the {} {} {}", **options):
+    inp = TextTemplateInput(template, parts, baselines)
+    return LLMAttribution(method, TOKENIZER).attribute(inp, TARGET, **options)
+
+
+def check_exact(result, wanted):
+    torch.testing.assert_close(result.seq_attr, torch.as_tensor(wanted[:, 0]), **EXACT)
+    torch.testing.assert_close(result.token_attr, torch.as_tensor(wanted[:, 1:].T.copy()), **EXACT)
+    assert not result.seq_standard_error.any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("method", [Exact, OddGP, Best])
+def test_few_cases_are_integrated_exactly(method, seed):
+    result = explained(method(MODEL, seed=seed), ProductBaselines(FEW))
+    check_exact(result, oracle(list(itertools.product(*FEW))))
+
+
+def test_groups_of_a_dict_and_repeated_values():
+    values = {"first": "cat", "second": "sat", "third": "mat"}
+    together = [("dog", "ran"), ("the", "on"), ("the", "on")]
+    baselines = ProductBaselines({("first", "second"): together, "third": FEW[2]})
+    result = explained(
+        Exact(MODEL), baselines, values, "the {first} {second} {third}", interactions=True
+    )
+    check_exact(result, oracle([(*a, b) for a in together for b in FEW[2]]))
+
+
+def test_equal_prompts_of_the_cases_are_read_once():
+    model = TinyLanguageModel()
+    explained(Exact(model), ProductBaselines(FEW), n_samples=8)
+    n_prompts = np.prod([1 + len(values) for values in FEW])
+    assert len(model.prompts) == n_prompts
+
+
+def test_captums_methods_get_the_means_too():
+    cases = list(itertools.product(*FEW))
+    result = explained(FeatureAblation(MODEL), ProductBaselines(FEW))
+    wanted = []
+    for part in range(3):
+        absent = [
+            [b if i == part else p for i, (p, b) in enumerate(zip(PARTS, c, strict=True))]
+            for c in cases
+        ]
+        wanted.append(score(PARTS)[0] - np.mean([score(texts)[0] for texts in absent]))
+    np.testing.assert_allclose(result.seq_attr, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["product", "function"])
+@pytest.mark.parametrize("method", [Exact, OddGP, RandomOrder])
+def test_many_cases_have_honest_errors(method, kind):
+    wanted = oracle(list(itertools.product(*MANY)))[:, 0]
+    baselines: Any = ProductBaselines(MANY)
+    if kind == "function":
+        baselines = lambda: [random.choice(values) for values in MANY]  # noqa: E731
+    errors, bars = [], []
+    for seed in range(12):
+        result = explained(method(MODEL, seed=seed), baselines)
+        errors.append(result.seq_attr.numpy() - wanted)
+        bars.append(result.seq_standard_error.numpy())
+        assert (bars[-1] > 0).all()
+    # 36 errors over their bars, of which players of one seed depend on each other.
+    assert 0.5 < np.mean(np.square(errors)) / np.mean(np.square(bars)) < 2
+    assert (np.abs(errors) < 1.96 * np.array(bars)).mean() > 0.8
+
+
+def test_draws_follow_from_the_seed_and_leave_the_generators_alone():
+    states = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    one, same, other = (
+        explained(Exact(MODEL, seed=seed), ProductBaselines(MANY)).seq_attr for seed in (0, 0, 1)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == states  # noqa: NPY002
+
+
+def test_a_budget_that_pays_for_no_errors_is_refused():
+    with pytest.raises(BudgetError, match="draws of absent features"):
+        explained(Exact(MODEL), ProductBaselines(MANY), n_samples=8)
+
+
+@pytest.mark.parametrize("way", ["equal", "one word"])
+def test_functions_that_always_return_the_same_are_right_too(way):
+    fixed = FEW[0][0], FEW[1][0], FEW[2][0]
+    result = explained(Exact(MODEL, seed=0), lambda: list(fixed))
+    torch.testing.assert_close(
+        result.seq_attr, torch.as_tensor(oracle([fixed])[:, 0]), rtol=0, atol=1e-8
+    )
+
+
+# Trials
+
+
+def test_trials_are_averaged_as_captums_are():
+    wanted = oracle(list(itertools.product(*MANY)))[:, 0]
+    one = [explained(Exact(MODEL, seed=seed), ProductBaselines(MANY)) for seed in range(8)]
+    four = [
+        explained(Exact(MODEL, seed=seed), ProductBaselines(MANY), num_trials=4)
+        for seed in range(8)
+    ]
+    bars = [np.mean([r.seq_standard_error.numpy() ** 2 for r in part]) for part in (one, four)]
+    assert bars[0] / bars[1] == pytest.approx(4, rel=0.3)
+    errors = np.array([r.seq_attr.numpy() - wanted for r in four])
+    assert 0.4 < np.mean(errors**2) / bars[1] < 2.5
+    for single, mean in zip(one, four, strict=True):
+        assert mean.estimate.evaluations.tolist() == [4 * int(single.estimate.evaluations[0])]
+        assert not torch.equal(single.seq_attr, mean.seq_attr)
+
+
+def test_trials_of_an_exact_result_are_not_repeated():
+    model = TinyLanguageModel()
+    once = explained(Exact(model), ProductBaselines(FEW), n_samples=8, num_trials=5)
+    n_prompts = len(model.prompts)
+    twice = explained(Exact(model), ProductBaselines(FEW), n_samples=8)
+    assert torch.equal(once.seq_attr, twice.seq_attr)
+    assert len(model.prompts) == 2 * n_prompts
+
+
+def test_trials_of_samplers_have_coalitions_of_their_own():
+    for interactions in (False, True):
+        method = RandomOrder(MODEL, seed=0) if not interactions else OddGP(MODEL, seed=0)
+        parts = ["cat", "sat", "mat", "tree", "dog", "on"]
+        inp = TextTemplateInput("the {} {} {} {} {} {}", parts)
+        explainer = LLMAttribution(method, TOKENIZER)
+        options: dict[str, Any] = {"n_samples": 20, "interactions": interactions}
+        one = explainer.attribute(inp, TARGET, **options)
+        many = explainer.attribute(inp, TARGET, num_trials=9, **options)
+        exact = LLMAttribution(Exact(MODEL), TOKENIZER).attribute(
+            inp, TARGET, **{**options, "n_samples": None}
+        )
+        off = [float((r.seq_attr - exact.seq_attr).norm()) for r in (one, many)]
+        assert off[1] < off[0]
+        assert float(many.seq_standard_error.mean()) < float(one.seq_standard_error.mean())
+        if interactions:
+            off = [float((r.seq_interactions - exact.seq_interactions).norm()) for r in (one, many)]
+            assert off[1] < off[0]
+
+
+def test_trials_of_captums_methods_draw_anew():
+    random.seed(0)
+    results = [
+        explained(ShapleyValueSampling(MODEL), ProductBaselines(MANY), num_trials=n, n_samples=2)
+        for n in (1, 40)
+    ]
+    wanted = oracle(list(itertools.product(*MANY)))[:, 0]
+    off = [np.linalg.norm(r.seq_attr.numpy() - wanted) for r in results]
+    assert off[1] < off[0]
+
+
+# Answers that the model writes
+
+
+def test_sampled_answers_are_random_by_their_type():
+    def names_a_cat(answers):
+        return [float("cat" in text) for text in answers.texts]
+
+    gen_args = {"max_new_tokens": 3, "do_sample": True}
+    inp = TextTemplateInput("the {} {} {}", PARTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(4):
+            explainer = LLMAttribution(OddGP(MODEL, seed=seed), TOKENIZER, names_a_cat)
+            result = explainer.attribute(inp, TARGET, gen_args=gen_args)
+            assert (result.seq_standard_error > 0).all()
+            assert not (result.estimate.check_evaluations)
