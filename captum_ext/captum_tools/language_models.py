@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shapley_adapters.arguments import checked_choice, checked_count
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.language_models.answers import (
@@ -85,11 +86,39 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         tokenizer: Any,
         attr_target: str | Callable[[Answers], Any] = "log_prob",
     ) -> None:
+        self._check_parts(attr_method, tokenizer, attr_target)
         super().__init__(attr_method, tokenizer, "prob" if callable(attr_target) else attr_target)
         self.attr_target = attr_target
         # A model's device may be a text.
         self.device: torch.device = torch.device(self.device)
         refuse_trained(attr_method, "the probability of a text")
+
+    def _check_parts(self, method: Any, tokenizer: Any, attr_target: object) -> None:
+        """Refuse a method, a model or a tokenizer that captum's constructor cannot take."""
+        if not isinstance(method, self.SUPPORTED_METHODS):
+            raise InvalidArgumentTypeError(
+                "attr_method must be a method of this package or a perturbation method of captum; "
+                f"got {type(method).__name__}. Pass captum_ext.Best(model)."
+            )
+        if not callable(attr_target):
+            checked_choice("attr_target", attr_target, ("log_prob", "prob"))
+        if not callable(getattr(tokenizer, "encode", None)):
+            raise InvalidArgumentTypeError(
+                "tokenizer must have the methods of those of transformers, such as encode; got "
+                f"{type(tokenizer).__name__}. Pass AutoTokenizer.from_pretrained(name)."
+            )
+        model = method.forward_func
+        parameters = getattr(model, "parameters", None)
+        if not hasattr(model, "device") and not callable(parameters):
+            raise InvalidArgumentTypeError(
+                "The forward_func of attr_method must be a language model, a module with the "
+                f"interface of transformers; got a {type(model).__name__}. Pass the model itself."
+            )
+        if not hasattr(model, "device") and next(iter(model.parameters()), None) is None:
+            raise InvalidArgumentTypeError(
+                f"The forward_func of attr_method, {type(model).__name__}, has no device and no "
+                "parameters. Set model.device."
+            )
 
     def attribute(
         self,
@@ -137,6 +166,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             or the prompt and the target need more positions than the model has.
         """
         given = _ATTRIBUTE.bind(self, inp, target, *arguments, **options).arguments
+        n_trials = checked_count("num_trials", given.get("num_trials", 1))
         method, index = self.attr_method, checked_index("interactions", interactions)
         is_ours = isinstance(method, CoalitionAttribution)
         if index is not None and not is_ours:
@@ -151,7 +181,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             scores = self._scores(inp, given, contrast)
             with _explaining(method, scores, index):
                 result = self._estimated if is_ours else self._averaged
-                return result(scores, given.get("num_trials", 1), given.get("kwargs", {}))
+                return result(scores, n_trials, given.get("kwargs", {}))
 
     def _estimated(
         self, scores: AnswerScores, n_trials: int, options: dict[str, Any]

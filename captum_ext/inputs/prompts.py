@@ -39,6 +39,8 @@ def check_prompt(inp: Any, kinds: tuple[Any, ...]) -> None:
             f"inp has {inp.n_itp_features} parts to explain and needs {n_least}: the attribution "
             "of a single token is the difference that its absence makes. Pass a longer text."
         )
+    if callable(baselines := getattr(inp, "baselines", None)):
+        _check_drawn(baselines, inp)
     for index, mask in enumerate(getattr(inp, "mask_list", None) or ()):
         if not mask.any():
             raise InvalidArgumentError(f"inp.mask_list[{index}] has no pixels. Leave it out.")
@@ -52,6 +54,40 @@ def players_of_parts(inp: Any, feature_mask: Tensor | None) -> IntArray:
         players = np.unique(ids, return_inverse=True)[1].reshape(-1)
     of_texts = inp.format_attr(torch.from_numpy(players)[None])  # slots of a template in groups
     return np.asarray(of_texts[0].numpy(), dtype=np.intp)
+
+
+def _check_drawn(baselines: Any, inp: Any) -> None:
+    """Refuse a function of baselines whose result does not fit the parts of a template."""
+    names, n_parts = inp.dict_keys, len(inp.values)
+    if isinstance(baselines, captum.attr.ProductBaselines):
+        lists = baselines.baseline_values
+        for index, values in enumerate(lists):
+            if len(values) == 0:
+                raise InvalidArgumentError(f"baselines: list {index} holds no value. Add one.")
+        drawn: Any = [values[0] for values in lists]
+        if baselines.dict_keys:
+            drawn = baselines()
+    else:
+        drawn = baselines()
+    if names and not isinstance(drawn, dict):
+        raise InvalidArgumentError(
+            f"baselines must return a dict with a text for each of {str(names)[1:-1]}, as the "
+            f"values of the template have names; it returned a {type(drawn).__name__}."
+        )
+    if names:
+        if missing := [name for name in names if name not in drawn]:
+            raise InvalidArgumentError(
+                f"baselines gives no text for {str(missing)[1:-1]}; the template has the parts "
+                f"{str(names)[1:-1]}. Add them."
+            )
+    elif not isinstance(drawn, list) or len(drawn) != n_parts:
+        received = type(drawn).__name__
+        if isinstance(drawn, list):
+            received = f"{len(drawn)} value{'s' if len(drawn) != 1 else ''} for {n_parts} parts"
+        raise InvalidArgumentError(
+            f"baselines must give a list of {n_parts} texts, one for each part of the template; "
+            f"got {received}."
+        )
 
 
 def inputs_of_cases(inp: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import torch
 from captum.attr import (
     FeatureAblation,
     KernelShap,
+    Saliency,
     ShapleyValues,
     ShapleyValueSampling,
     TextTemplateInput,
@@ -21,6 +22,7 @@ from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
     InvalidArgumentError,
+    InvalidArgumentTypeError,
 )
 from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
@@ -402,3 +404,52 @@ def test_gradients_of_language_models_use_no_cache():
         )
         wanted = (slopes * embedded).sum(-1)[0, 1 : len(ids)]
         torch.testing.assert_close(result.token_attr[step], wanted.detach(), rtol=0, atol=1e-5)
+
+
+PRODUCTS: dict[str, Any] = {
+    "too short": ([["dog"]], r"baselines.*1 value.*2 parts"),
+    "empty": ([["dog"], []], r"baselines.*list 1.*no value"),
+    "names": ({"a": ["dog"]}, "baselines.*'b'"),
+}
+
+
+@pytest.mark.parametrize("case", [*PRODUCTS, "a text", "one of two", "a list for names"])
+@pytest.mark.parametrize("make", [Exact, FeatureAblation])
+def test_functions_of_baselines_that_do_not_fit(case, make):
+    parts: Any = ["cat", "sat"]
+    if case in PRODUCTS:
+        lists, message = PRODUCTS[case]
+        baselines = captum.attr.ProductBaselines(lists)
+        parts = {"a": "cat", "b": "sat"} if case == "names" else parts
+    elif case == "a list for names":
+        baselines, message = (lambda: ["dog", "ran"]), "baselines.*dict.*'a', 'b'.*list"
+        parts = {"a": "cat", "b": "sat"}
+    else:
+        drawn = "dog" if case == "a text" else ["dog"]
+        baselines, message = (lambda: drawn), "baselines.*list of 2 texts"
+    template = "the {a} {b}" if isinstance(parts, dict) else "the {} {}"
+    with pytest.raises(InvalidArgumentError, match=message):
+        attributed(make(MODEL), TextTemplateInput(template, parts, baselines))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: (Saliency(MODEL), TOKENIZER), "attr_method.*Saliency.*Best"),
+        (lambda: (Exact(lambda x: x.sum(1)), TOKENIZER), "forward_func.*module.*function"),
+        (lambda: (Exact(torch.nn.Identity()), TOKENIZER), "forward_func.*device"),
+        (lambda: (Exact(MODEL), TOKENIZER, "logprob"), "attr_target.*log_prob.*'logprob'"),
+        (lambda: (Exact(MODEL), None), "tokenizer.*encode.*NoneType"),
+    ],
+    ids=["method", "function", "no parameters", "target", "tokenizer"],
+)
+def test_what_makes_no_explainer_of_language_models(make, message):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
+        LLMAttribution(*make())
+
+
+@pytest.mark.parametrize("make", [Exact, FeatureAblation])
+@pytest.mark.parametrize("num_trials", [0, "2", 1.5])
+def test_numbers_of_trials_that_are_none(make, num_trials):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match="num_trials"):
+        attributed(make(MODEL), num_trials=num_trials)
