@@ -20,11 +20,11 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from . import plots
 from .argument_types import Explanation
-from .global_generator import seeded_generator
 from .plots.features import names_of_features, without_formulas, without_surrogates
 from .plots.host_plots import pyplot
 from .results.bounded_explanation import removed_bounds
 from .results.explanations import explanation as explanation_of
+from .shap_internals import global_generator, state_of
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -137,7 +137,12 @@ def _figures(explanation: Explanation, max_display: int, module: Any) -> str:
             drawn.append(("waterfall", f"Row {row}. ", explanation[row]))
     figures, plt = [], pyplot()
     # shap's plots draw random numbers and use deprecated parts of matplotlib.
-    with warnings.catch_warnings(), seeded_generator(0), plt.ioff(), plt.style.context("default"):
+    with (
+        warnings.catch_warnings(),
+        global_generator(state_of(0)),
+        plt.ioff(),
+        plt.style.context("default"),
+    ):
         warnings.simplefilter("ignore")
         for name, row_name, part in drawn:
             png, figure = io.BytesIO(), plt.figure(figsize=(8, 5))

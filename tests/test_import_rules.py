@@ -38,16 +38,15 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "atomic_files", "errors", "memory_bounds", "model_usage", "progress_bars"},
+        {"array_types", "atomic_files", "errors", "memory_bounds", "model_usage"},
         {
             "arguments",
             "coalitions",
             "constructors",
-            "errors_of_means",
             "frames",
             "hierarchies",
             "ownership",
-            "threads",
+            "thread_limits",
             "torch_support",
         },
         {"games", "graphs", "series_windows", "superpixels", "workers"},
@@ -58,7 +57,7 @@ FLOORS = {
         {"surrogates"},
     ],
     "shap_ext": [
-        {"argument_types", "global_generator"},
+        {"argument_types"},
         {"shap_internals"},
         {"inputs"},
         {"maskers", "models", "results"},
@@ -84,7 +83,6 @@ SHARED_BY_ESTIMATORS = {
     "background_means",
     "checked_results",  # of estimators of other packages
     "cross_fitting",
-    "drawn_units",
     "linear_algebra",
     "order_designs",
     "odd_gp",  # its regression, whose errors SHEAR estimates
@@ -265,7 +263,7 @@ def test_no_global_random_state():
 def assert_no_global_random_state(package, path):
     names = ("Generator", "Philox", "SeedSequence", "default_rng")  # each has a state of its own
     allowed = {f"np.random.{name}" for name in names}
-    keep_it = {"base_explainers.py", "global_generator.py"}  # restored after shap has used it
+    keep_it = {"base_explainers.py", "shap_internals.py"}  # restored after shap has used it
     if package == "shap_ext" and path.name in keep_it:
         kept = {"get_state", "set_state", "RandomState", "MT19937"}
         allowed |= {f"np.random.{name}" for name in kept}

@@ -18,11 +18,10 @@ from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import ExplainerLike, Explanation, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
-from ..global_generator import restored_generator, state_of
 from ..inputs.explained_function import prediction_function
 from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import has_outputs
-from ..shap_internals import needed_evaluations
+from ..shap_internals import global_generator, needed_evaluations, state_of
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that call the model with arrays, which torch modules do not take and
@@ -110,8 +109,7 @@ class BaseExplainer:
 
             return attributions_of_rows(self.explainer, np.asarray(rows), arguments)
         if self.random_state is not None:
-            with restored_generator():
-                np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
+            with global_generator(self.random_state):  # as shap left it
                 return self.explainer(rows, **arguments)
         return self.explainer(rows, **arguments)
 
@@ -209,8 +207,7 @@ def base_explainer_of(
             arguments["model"] = prediction_function(model)
         if spec in _ON_ARRAYS and arguments.get("seed") is not None:
             arguments["seed"] %= 2**32  # all that NumPy's global generator takes
-        with restored_generator():
-            np.random.set_state(state_of(arguments.get("seed")))  # noqa: NPY002
+        with global_generator(state_of(arguments.get("seed"))):
             explainer = shap.Explainer(algorithm=spec, **arguments)
             if isinstance(explainer, CoalitionExplainer):  # shap's own know no workers
                 explainer.n_jobs = n_jobs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from numbers import Number, Real
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import shap
 
 from shapley_adapters.errors import warn_user
-from shapley_adapters.errors_of_means import errors_of_sums
 
 from ..argument_types import Table
 from ..shap_internals import copied, copy_tracked, remove_tracked, set_bounds
@@ -188,15 +186,10 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         sides = [_half_widths(one) for one in (self, other)]
         if name == "__sub__":
             sides[1].reverse()  # the upper end of a difference comes from the lower end
-        below, above = (
-            _by_row(partial(errors_of_sums, are_independent=are_independent), *pair)
-            for pair in zip(*sides, strict=True)
-        )
-        errors = _by_row(
-            partial(errors_of_sums, are_independent=are_independent),
-            _as_values(self.error_std),
-            _as_values(other.error_std),
-        )
+        # Otherwise the sum of the errors, which is the largest that any correlation allows.
+        add = np.hypot if are_independent else np.add
+        below, above = (_by_row(add, *pair) for pair in zip(*sides, strict=True))
+        errors = _by_row(add, _as_values(self.error_std), _as_values(other.error_std))
         return (
             _by_row(np.subtract, values, _as_values(below)),
             _by_row(np.add, values, _as_values(above)),

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.complements import complements
-from shapley_adapters.coalitions.tables import CoalitionTable
+from shapley_adapters.coalitions.tables import CoalitionTable, complements
 from shapley_adapters.estimators.draws import Draws
 from shapley_adapters.estimators.exact import full_design, solve_full
 from shapley_adapters.estimators.graph.c_shapley import CShapley

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-from shapley_adapters.threads import thread_limits as blas_threads_module
-from shapley_adapters.threads.thread_limits import one_blas_thread
+from shapley_adapters import thread_limits as blas_threads_module
+from shapley_adapters.thread_limits import one_blas_thread
 from tests.helpers.reference_games import random_game
 
 X = np.random.default_rng(0).normal(size=(2, 8))
@@ -142,7 +142,7 @@ def test_a_process_forked_during_a_solution_has_its_threads_back():
 import os, threading
 import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
-from shapley_adapters.threads.thread_limits import one_blas_thread
+from shapley_adapters.thread_limits import one_blas_thread
 
 def blas_threads():
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}

@@ -9,10 +9,10 @@ import shap
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from shapley_adapters import thread_limits
 from shapley_adapters.estimators.odd_gp import posteriors_of_rows as odd_gp
 from shapley_adapters.estimators.odd_gp import prior_fitting
 from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
-from shapley_adapters.threads import thread_limits
 
 X = np.random.default_rng(0).normal(size=(37, 9))
 """Rows of two blocks of almost one size."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from ..progress_bars import BY_MEAN_SPEED
+from ..pipeline.one_round import BY_MEAN_SPEED
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Distributions of absent features given the present ones."""
 
 from .causal import CausalGaussian, Confounded
-from .copula import Copula
+from .draws import Sampled, SamplingFunction
 from .forest import Forest
-from .gaussian import Gaussian
-from .sampler import Sampled, SamplingFunction
+from .gaussian import Copula, Gaussian
 from .weighted_rows import Categorical, Empirical
 
 __all__ = [

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
-from ..threads.thread_limits import one_blas_thread
+from ..thread_limits import one_blas_thread
 from .coalition_cache import CoalitionCache
 from .columns import named_column
 from .gaussian import Gaussian

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, ValueArray
-from ..coalitions.complements import complements
-from ..coalitions.tables import CoalitionTable
-from .background_means import background_means
-from .drawn_units import DrawnUnits
+from ..coalitions.tables import CoalitionTable, complements
+from .background_means import DrawnUnits, background_means
 from .random_answers import repeated_means
 from .value_errors import ValueErrors
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
-from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Solution
-from .value_errors import ValueErrors
+from .value_errors import ValueErrors, pooled_mean_and_error
 
 _PROBES = 2**8
 """Values whose errors are followed at once."""

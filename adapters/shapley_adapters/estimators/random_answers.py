@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from .drawn_units import POOLED, DrawnUnits
+from .background_means import POOLED, DrawnUnits
 
 _SHARE_OF_FREEDOM = 0.5
 """Degrees of freedom of the variances of a random model's answers, for each answer beyond the first

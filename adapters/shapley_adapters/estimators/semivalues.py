@@ -10,10 +10,10 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import kernel_total, random_subsets
-from ..errors_of_means import pooled_variances
 from .pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget, share_residual
+from .value_errors import pooled_variances
 
 
 @dataclass(frozen=True)

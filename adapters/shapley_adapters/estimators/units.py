@@ -9,8 +9,8 @@ import numpy as np
 
 from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
-from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Solution
+from .value_errors import pooled_mean_and_error
 
 
 @dataclass(frozen=True)

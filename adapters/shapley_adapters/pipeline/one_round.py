@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -19,15 +20,19 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..model_usage import Usage
-from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
-from .answer_plans import repeated_drawing
 from .background_plans import background_drawing
 from .costs import Costs, forecast_own_seconds
+from .drawing import repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
 from .settings import MANY_ENTRIES, Settings
+
+# tqdm's default smoothing weighs the last steps most: after a pause, in which an estimator solves
+# its equations, it stated 17 times the remaining time, and between pauses half of it. With the
+# default of miniters, one large step hides the small ones after it.
+BY_MEAN_SPEED: Mapping[str, Any] = {"smoothing": 0.0, "miniters": 1}
 
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced

@@ -24,8 +24,7 @@ from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
-from ..threads.thread_limits import one_blas_thread
-from .answer_plans import repeated_drawing
+from ..thread_limits import one_blas_thread
 from .designs import (
     GroupDesigns,
     PendingRows,
@@ -33,7 +32,7 @@ from .designs import (
     group_rows,
     group_rows_on_graphs,
 )
-from .drawing import Drawing, budgets_of_plans
+from .drawing import Drawing, budgets_of_plans, repeated_drawing
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring

@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 from ..arguments import checked_count, checked_flag
 from ..errors import CheckpointError, InvalidArgumentError, rows_counted_from, warnings_once
 from ..ownership import only_owner
+from ..pipeline.one_round import BY_MEAN_SPEED
 from ..pipeline.run_warnings import RunWarnings, collected_run_warnings
-from ..progress_bars import BY_MEAN_SPEED
 from .files import (
     ResultFiles,
     check_columns,

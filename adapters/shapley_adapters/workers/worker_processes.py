@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ShapleyExtWarning, warn_user
-from ..threads.thread_limits import Library, set_threads
+from ..thread_limits import Library, set_threads
 
 _ON_THIS_MACHINE = ("loky", "multiprocessing", "threading")
 

@@ -9,10 +9,10 @@ import numpy as np
 from ...array_types import IntArray, ValueArray
 from ...coalitions.tables import pack, select_units
 from ...errors import BudgetError
-from ...errors_of_means import pooled_mean_and_error
 from ...graphs.causal_graph import CausalGraph
 from ...graphs.linear_extensions import TooManyIdealsError, draw_orders_within, weighted_steps
 from ..protocol import DesignRequest, GraphView, Solution
+from ..value_errors import pooled_mean_and_error
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,

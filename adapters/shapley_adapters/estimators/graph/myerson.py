@@ -13,7 +13,6 @@ import scipy.sparse
 from ...array_types import FloatArray, IntArray, ValueArray, WordArray
 from ...coalitions.tables import pack, select_units, units_within
 from ...errors import BudgetError
-from ...errors_of_means import mean_and_error
 from ...graphs.connected_sets import (
     Subgraph,
     all_connected_sets,
@@ -25,7 +24,7 @@ from ...graphs.connected_sets import (
     subgraph_of,
 )
 from ..protocol import Design, DesignRequest, GraphView, Solution
-from ..value_errors import ValueErrors, weighted_sums
+from ..value_errors import ValueErrors, mean_and_error, weighted_sums
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,

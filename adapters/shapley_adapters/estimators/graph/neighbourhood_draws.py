@@ -13,9 +13,8 @@ import scipy.sparse
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray, WordArray
 from ...coalitions.tables import UnevenSelection, pack, select_uneven_units
 from ...errors import BudgetError
-from ...errors_of_means import mean_and_error
 from ..protocol import Design, DesignRequest, Solution
-from ..value_errors import ValueErrors, weighted_sums
+from ..value_errors import ValueErrors, mean_and_error, weighted_sums
 from .linear_design import LinearDesign, LinearDesignBuilder, check_memory_of_draws
 
 OFFER_FACTOR = 32

@@ -9,8 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
-from ...coalitions.complements import complements
-from ...coalitions.tables import pack, select_units, units_within
+from ...coalitions.tables import complements, pack, select_units, units_within
 from ...errors import InvalidArgumentError
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from ...array_types import DistanceArray, FloatArray, IntArray
-from ...threads.thread_limits import map_in_threads, n_threads_for_rows, n_threads_within_memory
+from ...thread_limits import map_in_threads, n_threads_for_rows, n_threads_within_memory
 from .equal_posterior import equal_posterior
 from .estimands import Estimand, ShapleyValues
 from .exact_games import ExactFit, additive_games, with_exact_games

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
-from ...coalitions.complements import complements
+from ...coalitions.tables import complements
 from ..value_errors import ValueErrors
 
 CONSTANT = 100.0

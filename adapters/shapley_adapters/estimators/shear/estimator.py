@@ -28,10 +28,9 @@ from ...array_types import (
 from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import LEARNED, checked_cooperators
 from ...errors import InvalidArgumentError
-from ...errors_of_means import pooled_variances
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from ..units import share_residual
-from ..value_errors import ValueErrors
+from ..value_errors import ValueErrors, pooled_variances
 from .residual_draws import UnitDraws
 
 _MIN_PLAYERS = 3

@@ -1,1 +1,0 @@
-"""The threads of BLAS, and threads that solve rows."""
