@@ -211,7 +211,10 @@ def _wrapped(original: Any) -> Any:
             except InvalidAlgorithmError as error:
                 if not is_plain or not algorithms():
                     raise
-                raise InvalidAlgorithmError(f"{error} {_known_names()}") from None
+                ours, theirs = (", ".join(sorted(n)) for n in (algorithms(), BUILT_IN_ALGORITHMS))
+                raise InvalidAlgorithmError(
+                    f"{error} Known to shap: {theirs}. Known to shap_ext: {ours}."
+                ) from None
             return
         arguments = dict(signature.bind(self, *args, **kwargs).arguments)
         arguments.update(arguments.pop("kwargs", {}))
@@ -223,11 +226,6 @@ def _wrapped(original: Any) -> Any:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__._shapley_ext_wrapper = __init__  # type: ignore[attr-defined]
     return __init__
-
-
-def _known_names() -> str:
-    our_names, shap_names = ", ".join(sorted(algorithms())), ", ".join(sorted(BUILT_IN_ALGORITHMS))
-    return f"Known to shap: {shap_names}. Known to shap_ext: {our_names}."
 
 
 def _explainer_for(

@@ -160,11 +160,13 @@ def _explained_block(explainer: Any, explained: Any) -> ExplainedBlock:
     }
     arrays |= {name: bound for name, bound in bounds.items() if bound is not None}
     arrays["evaluations"] = np.asarray(explainer.last_estimate.evaluations, dtype=np.int64)
+    if names is not None:
+        names = [int(n) if isinstance(n, (int, np.integer)) else str(n) for n in names]
     output_names = explained.output_names
     about = {
         "seed": explainer.seed,
         "method": explainer.name,
-        "feature_names": None if names is None else [_plain(name) for name in names],
+        "feature_names": names,
         "output_names": None if output_names is None else list(map(str, output_names)),
     }
     return ExplainedBlock(arrays, _columns(arrays, about), about)
@@ -226,10 +228,6 @@ def _columns(arrays: dict[str, Any], about: dict[str, Any]) -> dict[str, list[st
     return columns
 
 
-def _plain(name: object) -> str | int:
-    return int(name) if isinstance(name, (int, np.integer)) else str(name)
-
-
 def batch_function(
     explainer: Any,
     example: Any,
@@ -240,7 +238,9 @@ def batch_function(
 ) -> BatchFunction:
     """Return a function from a batch of a table to attributions; see `CoalitionExplainer`."""
     takes_frames = explainer._background_dtypes is not None
-    explain = ShapFrameExplainer.from_explainer(explainer, options, takes_frames)
+    twin = copy.copy(explainer)  # without its latest estimate and workers of its own
+    twin.last_estimate, twin.n_jobs = None, 1
+    explain = ShapFrameExplainer(twin, options, takes_frames)
     return make_batch_function(explain, example, features, keep, prefix)
 
 
@@ -261,15 +261,6 @@ class ShapFrameExplainer:
     explainer: Any
     options: dict[str, Any]
     takes_frames: bool
-
-    @classmethod
-    def from_explainer(
-        cls, explainer: Any, options: dict[str, Any], takes_frames: bool
-    ) -> ShapFrameExplainer:
-        """Return the explainer without its latest estimate and without workers of its own."""
-        twin = copy.copy(explainer)
-        twin.last_estimate, twin.n_jobs = None, 1
-        return cls(twin, options, takes_frames)
 
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Explain the rows of a frame of features."""

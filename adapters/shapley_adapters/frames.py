@@ -104,7 +104,8 @@ def _native_column(name: str, column: pd.Series, dtype: Any, backend: Any) -> An
     if isinstance(dtype, nw.Enum):  # rows may have categories that the example lacks
         dtype = nw.Enum(list(map(str, column.cat.categories)))
     kind = nw.String() if isinstance(column.dtype, pd.CategoricalDtype) else None
-    cells = nw.new_series(name, _with_none(column), kind, backend=backend)
+    with_none = [None if pd.isna(cell) else cell for cell in column.tolist()]
+    cells = nw.new_series(name, with_none, kind, backend=backend)
     return cells if dtype is None else cells.cast(dtype)
 
 
@@ -132,11 +133,6 @@ def _pandas_column(column: Any, name: str) -> Any:
         f"and masked rows are made of these. Columns may hold {_READABLE}; cast it to one of them, "
         "or leave it out."
     )
-
-
-def _with_none(column: pd.Series) -> list[Any]:
-    """Return the cells of a column as Python objects, None where they are missing."""
-    return [None if pd.isna(cell) else cell for cell in column.tolist()]
 
 
 def type_name(data: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,9 @@ class BaseExplainer:
                 f"{self.name} returned {len(answer)} results, one for each input or output; "
                 "aggregates need one array or Explanation. Pass a function that picks one."
             )
-        values = _without_single_output(plain_array(self.name, answer), rows)
+        values = plain_array(self.name, answer)
+        if has_outputs(values, rows) and values.shape[-1] == 1:  # which some explainers keep
+            values = values[..., 0]
         if len(values) != len(rows) or not 0 <= values.ndim - np.ndim(rows) <= 1:
             raise InvalidArgumentError(
                 f"{self.name} returned values of shape {values.shape} for rows of shape "
@@ -164,27 +166,6 @@ def in_form_of(example: Any, rows: FloatArray) -> Any:
     return frame.astype(dtypes)
 
 
-def checked_explainers(name: str, explainers: object, minimum: int = 1) -> list[Any]:
-    """Return a user's list of explainers.
-
-    Raises
-    ------
-    InvalidArgumentTypeError, InvalidArgumentError
-        If it is not a list, is too short, or holds an object that cannot explain rows.
-    """
-    if isinstance(explainers, str) or not isinstance(explainers, Sequence):
-        raise InvalidArgumentTypeError(
-            f"{name} must be a list of explainers; got {type(explainers).__name__}."
-        )
-    if len(explainers) < minimum:
-        raise InvalidArgumentError(
-            f"{name} must hold at least {minimum} explainers; got {len(explainers)}."
-        )
-    for index, explainer in enumerate(explainers):
-        check_explainer(f"{name}[{index}]", explainer)
-    return list(explainers)
-
-
 def check_explainer(name: str, explainer: object) -> None:
     """Raise an error if the object cannot explain rows."""
     is_object = not isinstance(explainer, type)
@@ -213,11 +194,6 @@ def base_explainer_of(
                 explainer.n_jobs = n_jobs
             return BaseExplainer(spec, explainer, np.random.get_state())  # noqa: NPY002
     return BaseExplainer(name_of(spec), spec)
-
-
-def _without_single_output(values: FloatArray, rows: Table) -> FloatArray:
-    """Drop an axis of one output, which some explainers keep."""
-    return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
 
 
 def _half_widths(explanation: Explanation, values: FloatArray, errors: FloatArray) -> FloatArray:

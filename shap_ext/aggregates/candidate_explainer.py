@@ -10,12 +10,12 @@ import numpy as np
 from shapley_adapters.aggregation import SpentEvaluations
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import BudgetError, InvalidArgumentError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 
 from ..argument_types import Explanation, Table
 from ..results.explanations import folded, has_outputs, unfolded
 from .aggregate_explainer import AggregateExplainer, Combination, Spread
-from .base_explainers import BaseExplainer, ExplainerResult, checked_explainers
+from .base_explainers import BaseExplainer, ExplainerResult, check_explainer
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
@@ -28,7 +28,15 @@ class CandidateExplainer(AggregateExplainer):
 
     def _specs(self) -> list[Any]:
         explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
-        return checked_explainers("explainers", explainers)
+        if isinstance(explainers, str) or not isinstance(explainers, Sequence):
+            raise InvalidArgumentTypeError(
+                f"explainers must be a list of explainers; got {type(explainers).__name__}."
+            )
+        if not explainers:
+            raise InvalidArgumentError("explainers must hold at least 1 explainers; got 0.")
+        for index, explainer in enumerate(explainers):
+            check_explainer(f"explainers[{index}]", explainer)
+        return list(explainers)
 
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> Any:
         """Return the aggregator of the core with the options of this object."""

@@ -119,7 +119,9 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             None if groups is None else groups.players,
         )
         n_kept = len(trained.fingerprint.inputs)
-        rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
+        rows_json = None  # of images, for which the network's inputs suffice
+        if self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2:
+            rows_json = rows_as_json(_part(data, 0, n_kept))
         self.trained = trained.with_host({"rows": rows_json})
         return self
 
@@ -320,10 +322,6 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.student)
-
-    def _keeps_rows(self, data: Table) -> bool:
-        """Return whether the file stores the rows; for images the network's inputs suffice."""
-        return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
     def _loaded(self, path: str | Path) -> AmortizedShapley:
         """Read a trained network, and see that this model is the one it was trained on."""

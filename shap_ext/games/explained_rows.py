@@ -142,7 +142,9 @@ class ExplainedRowsMaker:
             )
         are_painted = any(segments is not None for segments in rows[0].segments)
         are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
-        if are_painted or are_ragged or self._are_named_by_masker(rows):
+        are_named = any(names is not None for names in rows[0].names)
+        are_named = are_named and self.feature_names is None and self.groups is None
+        if are_painted or are_ragged or are_named:
             return self._rows_apart(explained, rows, shapes)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         background = self.masker.background if is_drawn else None
@@ -234,10 +236,6 @@ class ExplainedRowsMaker:
         return masker_game(
             self.model, rows, players_of_rows, n_players, self.average, self.linearize_link
         )
-
-    def _are_named_by_masker(self, rows: Sequence[MaskedRow]) -> bool:
-        is_named = any(names is not None for names in rows[0].names)
-        return is_named and self.feature_names is None and self.groups is None
 
     def _column_names(
         self,

@@ -54,11 +54,6 @@ class MaskedPairs:
         """Rows of the model's input."""
         return max(map(len, self.parts))
 
-    @property
-    def n_rows_each(self) -> int:
-        """Rows of the model's input for each pair."""
-        return self.n_rows // len(self.pairs)
-
 
 @dataclass
 class MaskerGame(GameOfModel):
@@ -228,8 +223,8 @@ class MaskerGame(GameOfModel):
         """
         for bundles in self._group_by_call(rows, self._masked(rows, coalitions)):
             pairs = np.concatenate([bundle.pairs for bundle in bundles])
-            counts = np.repeat(
-                [bundle.n_rows_each for bundle in bundles], [len(one.pairs) for one in bundles]
+            counts = np.concatenate(
+                [np.full(len(one.pairs), one.n_rows // len(one.pairs)) for one in bundles]
             )
             outputs = self._call_model(int(rows[pairs[0]]), bundles, int(counts.sum()))
             starts = np.cumsum(counts) - counts

@@ -50,7 +50,9 @@ class SparseGame(MaskedTable):
     def active_players(self) -> BoolArray:
         """Return the players whose columns differ from any background row; NaN equals NaN."""
         first = self.background[[0]].toarray()[0]
-        varies = ~_are_columns_constant(self.background, first)
+        varies = np.zeros(len(first), dtype=bool)
+        for row in range(1, self.background.shape[0]):
+            varies |= ~same(self.background[[row]].toarray()[0], first)
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for row in range(self.n_rows):  # one by one, to hold one dense row only
             differs = varies | ~same(self.rows[[row]].toarray()[0], first)
@@ -107,14 +109,6 @@ class SparseGame(MaskedTable):
         )
         shape = (len(rows), self.background.shape[1])
         return type(self.rows)((data, (row, column)), shape=shape, dtype=self.rows.dtype)
-
-
-def _are_columns_constant(background: scipy.sparse.spmatrix, first: npt.NDArray[Any]) -> BoolArray:
-    """Return which columns hold one value in all background rows."""
-    constant = np.ones(background.shape[1], dtype=bool)
-    for row in range(1, background.shape[0]):
-        constant &= same(background[[row]].toarray()[0], first)
-    return constant
 
 
 def in_one_type(rows: Table, background: Table) -> tuple[Any, Any]:

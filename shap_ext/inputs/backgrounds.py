@@ -178,11 +178,11 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     return masker, dtypes
 
 
-def first_rows(masker: Masker, background: Background, n_rows: int = 1) -> Any:
-    """Return the first rows of a masker's background, as an array or a DataFrame for the model."""
+def first_rows(masker: Masker, background: Background) -> Any:
+    """Return the first row of a masker's background, as an array or a DataFrame for the model."""
     if isinstance(masker, np.ndarray):
-        return masker[:n_rows]
-    values = background.values[:n_rows]
+        return masker[:1]
+    values = background.values[:1]
     if background.columns is None or background.is_sparse:
         return values
     frame = pd.DataFrame(values, columns=background.columns)

@@ -67,16 +67,12 @@ class ColumnGroups:
             hot = block.argmax(axis=1)
             n_ones, n_zeros = (block == 1).sum(axis=1), (block == 0).sum(axis=1)
             is_one_hot = (n_ones == 1) & (n_zeros == len(columns) - 1)
-            names = np.array([self._label(player, column) for column in columns], dtype=object)
+            prefix, own = self.names[player], [self.column_names[column] for column in columns]
+            short = [name.removeprefix(prefix).lstrip("_=:. ") or name for name in own]
+            names = np.array(short, dtype=object)
             numbers[:, player] = np.where(is_one_hot, hot, np.nan)
             labels[:, player] = np.where(is_one_hot, names[hot], f"{len(columns)} columns")
         return numbers, labels
-
-    def _label(self, player: int, column: int) -> str:
-        """Return a column's name, without the player's name if it begins with it."""
-        name, prefix = self.column_names[column], self.names[player]
-        suffix = name.removeprefix(prefix).lstrip("_=:. ")
-        return suffix or name
 
 
 def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -99,7 +95,9 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
         Names of all columns.
     """
     if isinstance(groups, np.ndarray):
-        groups = _groups_of_labels(groups, len(column_names))
+        of_entries = labels_of_entries(groups, len(column_names))
+        found = np.unique(of_entries)
+        groups = {f"Group {label}": np.flatnonzero(of_entries == label).tolist() for label in found}
     names = [str(name) for name in column_names]
     by_name = {name: index for index, name in enumerate(column_names)}
     owner: dict[int, str] = {}
@@ -147,12 +145,6 @@ def labels_of_entries(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> I
             "Pass one for each entry, or for each pixel, (H, W), of images (H, W, C)."
         )
     return np.repeat(labels.reshape(-1), n_channels)
-
-
-def _groups_of_labels(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> dict[str, list[int]]:
-    of_entries = labels_of_entries(labels, n_entries)
-    found = np.unique(of_entries)
-    return {f"Group {label}": np.flatnonzero(of_entries == label).tolist() for label in found}
 
 
 def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
@@ -214,9 +206,10 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
     values = dataset.values if dataset.is_sparse else one_array(dataset.values)
     if len(datasets) > 1:
         raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
+    dtypes = [] if dataset.dtypes is None else list(dataset.dtypes)
     unusable = [
         column
-        for column, dtype in zip(dataset.columns or [], _dtypes(dataset), strict=True)
+        for column, dtype in zip(dataset.columns or [], dtypes, strict=True)
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
     if unusable:
@@ -235,10 +228,6 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         return Background(zeros, is_sparse=True)
     columns = None if dataset.columns is None else dataset.dtypes.index
     return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
-
-
-def _dtypes(dataset: Dataset) -> list[Any]:
-    return [] if dataset.dtypes is None else list(dataset.dtypes)
 
 
 def _no_reference(reason: str) -> str:

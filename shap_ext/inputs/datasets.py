@@ -19,7 +19,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 from ..argument_types import Dtype
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ def checked_dataset(
         Converts a frame or an array, such as to the types of a background.
     """
     name = name if input_index == 0 else f"input {input_index}"
-    rows = plain_array_of(pandas_rows(data, name, is_table), name)
+    if is_table or not _holds_texts(data):  # data sets of texts stay as they are
+        data = pandas_frame(data, name)
+    rows = plain_array_of(data, name)
     dataset = _read(rows if convert is None else convert(rows), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
@@ -111,11 +113,6 @@ def checked_dataset(
     if is_table:
         check_cells(dataset.values, name)
     return dataset
-
-
-def pandas_rows(data: object, name: str, is_table: bool) -> Any:
-    """Return rows in a frame of another package as a pandas frame; data sets of texts unchanged."""
-    return data if not is_table and _holds_texts(data) else pandas_frame(data, name)
 
 
 def plain_array_of(data: object, name: str) -> Any:
@@ -171,7 +168,9 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
     if scipy.sparse.issparse(data):
         return Dataset(_checked_sparse(data, name), is_sparse=True)
     if hasattr(data, "detach"):
-        return Dataset(_tensor_values(data, name))
+        if str(data.layout) != "torch.strided":
+            raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
+        return Dataset(array_of(data))
     if not is_table and _holds_texts(data):
         return Dataset(list(data["text"]))
     if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
@@ -187,13 +186,6 @@ def _holds_texts(data: object) -> bool:
     """Return whether `data` has a column of texts, like data sets of Hugging Face."""
     names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
     return "text" in (names or ())
-
-
-def _tensor_values(tensor: Tensor, name: str) -> npt.NDArray[Any]:
-    if str(tensor.layout) != "torch.strided":
-        raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    values: npt.NDArray[Any] = array_of(tensor)
-    return values
 
 
 def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
@@ -238,14 +230,11 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
         return row[None] if row.ndim == 1 else None
     is_array = isinstance(row, np.ndarray)
     is_flat = row.ndim == 1 if is_array else isinstance(row, (list, tuple))
-    if not is_flat or len(row) == 0 or any(map(_is_row, row)):
+    if not is_flat or len(row) == 0:
+        return None
+    if any(hasattr(cell, "__len__") and not isinstance(cell, (str, bytes)) for cell in row):
         return None
     return row[None] if is_array else [row]
-
-
-def _is_row(cell: object) -> bool:
-    """Return whether a cell is itself a row."""
-    return hasattr(cell, "__len__") and not isinstance(cell, (str, bytes))
 
 
 def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:

@@ -52,7 +52,9 @@ def images_of_background(
     if isinstance(background, str) and background == "inpaint":
         return None
     if isinstance(background, str):
-        values = _blurred(image)
+        width = _BLUR * min(image.shape[:2])
+        widths = (width, width, 0)[: image.ndim]
+        values = scipy.ndimage.gaussian_filter(image.astype(np.float64), widths)
     else:
         values = np.asarray(background(image.copy()) if callable(background) else background)
     is_colour = values.ndim == 0 or (image.ndim == 3 and values.shape == image.shape[2:])
@@ -84,13 +86,6 @@ def fill_in(image: npt.NDArray[Any], is_absent: BoolArray) -> npt.NDArray[Any]:
         where = is_absent if image.ndim == 2 else is_absent[..., None]
         filled = np.where(where, filled, image)
     return _in_type(filled, image.dtype, is_made=True, name="")
-
-
-def _blurred(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    width = _BLUR * min(image.shape[:2])
-    widths = (width, width, 0)[: image.ndim]
-    blurred: npt.NDArray[Any] = scipy.ndimage.gaussian_filter(image.astype(np.float64), widths)
-    return blurred
 
 
 def _in_type(

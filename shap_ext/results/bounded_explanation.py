@@ -89,7 +89,8 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def hstack(self, other: object) -> Any:
         """Join the features of two explanations of the same rows, with their bounds."""
         joined = self._as_own(super().hstack(other))
-        fields = [_fields_of(one) for one in (self, other)]
+        both: tuple[Any, ...] = (self, other)
+        fields = [(one.lower_bounds, one.upper_bounds, one.error_std) for one in both]
         if not all(isinstance(field, np.ndarray) for one in fields for field in one):
             set_bounds(joined, None, None, None)
             _warn_of_removal("The joined explanation", "one part has none, or rows differ in size")
@@ -238,10 +239,6 @@ def _warn_of_removal(subject: str, reason: str) -> None:
         "error_bounds=True, and numbers, sums and differences.",
         "removed bounds",
     )
-
-
-def _fields_of(explanation: shap.Explanation) -> tuple[Any, Any, Any]:
-    return explanation.lower_bounds, explanation.upper_bounds, explanation.error_std
 
 
 def _joined_seeds(first: shap.Explanation, second: shap.Explanation) -> frozenset[int] | None:

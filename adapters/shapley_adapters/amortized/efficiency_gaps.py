@@ -146,17 +146,11 @@ class HeldOutGaps:
         """
         relative = self.relative(gaps)
         beyond: IntArray = np.flatnonzero(relative > self.largest)
-        if self._probability(len(beyond), len(gaps)) < _FALSE_CALLS:
+        # If all rows are alike, all orders of their gaps have the same probability.
+        n_remaining = len(gaps) - np.arange(len(beyond))
+        if np.prod(n_remaining / (n_remaining + self.n_rows)) < _FALSE_CALLS:
             return beyond
         return beyond[relative[beyond] > self.limit]
-
-    def _probability(self, n_beyond: int, n_rows: int) -> float:
-        """Return the probability of so many rows above the largest gap, if all rows are alike.
-
-        In that case all orders of the gaps have the same probability, for any distribution.
-        """
-        n_remaining = n_rows - np.arange(n_beyond)
-        return float(np.prod(n_remaining / (n_remaining + self.n_rows)))
 
 
 def predictions_and_gaps(

@@ -97,7 +97,10 @@ def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArr
     rng = np.random.default_rng([seed, 7])
     flat = rows.reshape(len(rows), -1)
     base, others = flat[rng.integers(0, len(flat), size=(2, n_shifted))]
-    affected = _affected(base.shape, rng)
+    # All numbers of a row are moved, or a random part of them.
+    shares = np.where(rng.random(n_shifted) < 0.5, 1.0, rng.random(n_shifted))
+    affected = rng.random(base.shape) < shares[:, None]
+    affected[np.arange(n_shifted), rng.integers(0, base.shape[1], size=n_shifted)] = True
     shifted = np.where(affected & (rng.random(base.shape) < 0.5), others, base)
     columns = np.flatnonzero(_are_fractions(flat))
     if len(columns):
@@ -112,14 +115,6 @@ def shifted_frame(rows: pd.DataFrame, n_shifted: int, seed: int) -> pd.DataFrame
     """Return a frame of shifted rows with the columns and types of `rows`."""
     values = shifted_rows(rows.to_numpy(dtype=object), n_shifted, seed)
     return pd.DataFrame(values, columns=rows.columns).astype(rows.dtypes)
-
-
-def _affected(shape: tuple[int, ...], rng: np.random.Generator) -> BoolArray:
-    """Return which numbers of each row are moved: all of them, or a random part."""
-    shares = np.where(rng.random(shape[0]) < 0.5, 1.0, rng.random(shape[0]))
-    affected = rng.random(shape) < shares[:, None]
-    affected[np.arange(shape[0]), rng.integers(0, shape[1], size=shape[0])] = True
-    return affected
 
 
 def _moved(base: FloatArray, numbers: FloatArray, rng: np.random.Generator) -> FloatArray:

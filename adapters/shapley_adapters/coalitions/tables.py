@@ -331,13 +331,9 @@ def distinct_subsets(
         if by_halves:
             subsets ^= ~subsets[:, :1]  # of each pair the one with player 0
         candidates = np.concatenate([distinct, subsets])
-        distinct = candidates[_first_indices(candidates)]
+        packed = np.packbits(candidates, axis=1)
+        distinct = candidates[np.sort(np.unique(packed, axis=0, return_index=True)[1])]
     return distinct[:count]
-
-
-def _first_indices(coalitions: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return the index of the first occurrence of each different coalition, in order."""
-    return np.sort(np.unique(np.packbits(coalitions, axis=1), axis=0, return_index=True)[1])
 
 
 def capped_shares(proportions: FloatArray, caps: FloatArray, total: float) -> FloatArray:

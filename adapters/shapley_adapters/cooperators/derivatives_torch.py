@@ -28,13 +28,6 @@ _HINTS = {
 
 
 @contextmanager
-def derivatives_allowed() -> Iterator[None]:
-    """Enable derivatives even if the caller has disabled them."""
-    with torch.inference_mode(False), torch.enable_grad():
-        yield
-
-
-@contextmanager
 def attempted() -> Iterator[None]:
     """Convert any error of the model during differentiation to a DerivativeError.
 
@@ -354,7 +347,7 @@ def _collected(
     collected: list[list[FloatArray]] = []
 
     def collect(start: int, stop: int) -> None:
-        with derivatives_allowed():
+        with torch.inference_mode(False), torch.enable_grad():  # even if the caller disabled them
             batch = with_or_without_cudnn(lambda: call(start, stop))
         # To the CPU first: not all devices have double precision.
         collected.append([part.detach().cpu().to(torch.float64).numpy() for part in batch])

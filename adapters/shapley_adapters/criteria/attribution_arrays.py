@@ -65,11 +65,11 @@ def checked_attributions(name: str, attributions: Any) -> FloatArray:
     return values
 
 
-def check_same_shape(first: str, a: FloatArray, second: str, b: FloatArray) -> None:
-    """Refuse two arrays of different shapes."""
+def check_same_shape(a: FloatArray, second: str, b: FloatArray) -> None:
+    """Refuse an array of another shape than the attributions."""
     if a.shape != b.shape:
         raise InvalidArgumentError(
-            f"{first} and {second} must have the same shape; got {a.shape} and {b.shape}."
+            f"attributions and {second} must have the same shape; got {a.shape} and {b.shape}."
         )
 
 
@@ -137,7 +137,7 @@ def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> 
 def _pair(attributions: Any, exact: Any) -> tuple[FloatArray, FloatArray]:
     values = checked_attributions("attributions", attributions)
     truth = checked_attributions("exact", exact)
-    check_same_shape("attributions", values, "exact", truth)
+    check_same_shape(values, "exact", truth)
     return values, truth
 
 

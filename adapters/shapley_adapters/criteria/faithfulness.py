@@ -45,12 +45,6 @@ def attributions_of_game(attributions: Any, game: Game) -> tuple[FloatArray, boo
     return outputs, is_single
 
 
-def shared_values(game: Game, coalitions: CoalitionArray, n_outputs: int) -> ValueArray:
-    """Return the values, (R, C, K), of coalitions, (C, M), that all rows share."""
-    table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-    return _checked(_evaluated(game, table), n_outputs)
-
-
 def own_values(game: Game, coalitions: CoalitionArray) -> ValueArray:
     """Return the values, (R, K, C), of coalitions, (R, K, C, M), of each row and output."""
     n_rows, n_outputs, n_coalitions, n_players = coalitions.shape
@@ -187,8 +181,9 @@ def removal_losses(
             "There is only one subset of all features, and one point has no correlation."
         )
     subsets = subsets_of_size(n_players, size, n_subsets, seed)
-    full_coalition = np.ones((1, n_players), dtype=bool)
-    values = shared_values(game, np.concatenate([full_coalition, ~subsets]), n_outputs)
+    coalitions = np.concatenate([np.ones((1, n_players), dtype=bool), ~subsets])
+    table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+    values = _checked(_evaluated(game, table), n_outputs)
     losses: FloatArray = np.moveaxis(values[:, :1] - values[:, 1:], 1, 2)
     return subsets, losses
 
@@ -198,7 +193,9 @@ def subsets_of_size(n_players: int, size: int, n_subsets: int, seed: int) -> Coa
     total = comb(n_players, size)
     rng = np.random.default_rng(seed)
     if total <= 2 * n_subsets:
-        every_subset = _all_of_size(n_players, size)
+        members = np.array(list(combinations(range(n_players), size)))
+        every_subset = np.zeros((total, n_players), dtype=bool)
+        np.put_along_axis(every_subset, members, True, axis=1)
         if total <= n_subsets:
             return every_subset
         return every_subset[rng.permutation(total)[:n_subsets]]
@@ -233,14 +230,6 @@ def _rounding(values: FloatArray) -> FloatArray:
     precision = np.where(is_single, np.finfo(np.float32).eps, np.finfo(np.float64).eps)
     rounding: FloatArray = 16 * precision * np.abs(values).max(axis=-1, keepdims=True)
     return rounding
-
-
-def _all_of_size(n_players: int, size: int) -> CoalitionArray:
-
-    members = np.array(list(combinations(range(n_players), size)))
-    subsets = np.zeros((len(members), n_players), dtype=bool)
-    np.put_along_axis(subsets, members, True, axis=1)
-    return subsets
 
 
 def _distinct(subsets: CoalitionArray) -> CoalitionArray:

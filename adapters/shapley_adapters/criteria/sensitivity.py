@@ -69,7 +69,7 @@ def sensitivity(
     values = checked_attributions("attributions", attributions)
     neighbour_values = checked_attributions("of_neighbours", of_neighbours)
     checked_flag("relative", relative)
-    check_same_shape("attributions", values, "of_neighbours[:, 0]", neighbour_values[:, 0])
+    check_same_shape(values, "of_neighbours[:, 0]", neighbour_values[:, 0])
     is_counted = (
         np.ones(neighbour_values.shape[:2], dtype=bool)
         if is_neighbour is None

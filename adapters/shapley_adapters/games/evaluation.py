@@ -176,23 +176,18 @@ def in_double_precision(model: str, numbers: Any) -> FloatArray:
     """
     array = np.asarray(numbers)
     if array.dtype.kind in "iuO" and array.size:
-        whole = array if array.dtype.kind != "O" else array[_are_whole(array)]
-        if whole.size and max(int(whole.max()), -int(whole.min())) > _MOST_WHOLE:
+        whole = array
+        if array.dtype.kind == "O":
+            are_whole = [isinstance(entry, (int, np.integer)) for entry in array.flat]
+            whole = array[np.array(are_whole).reshape(array.shape)]
+        largest = max(int(whole.max()), int(whole.min()), key=abs) if whole.size else 0
+        if abs(largest) > _MOST_WHOLE:
             raise ModelOutputError(
-                f"{model} returns whole numbers beyond 2^53, such as {_largest(whole)}, which "
+                f"{model} returns whole numbers beyond 2^53, such as {largest}, which "
                 "double precision cannot hold exactly. Subtract a constant from them, or convert "
                 "them to floating point if rounding does not matter."
             )
     return np.array(array, dtype=np.float64)
-
-
-def _are_whole(array: Any) -> Any:
-    kinds = [isinstance(entry, (int, np.integer)) for entry in array.flat]
-    return np.array(kinds).reshape(array.shape)
-
-
-def _largest(whole: Any) -> int:
-    return max(int(whole.max()), int(whole.min()), key=abs)
 
 
 def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArray:

@@ -11,7 +11,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.special
@@ -21,7 +21,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, Value
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .evaluation import background_mean
 from .fingerprints import fingerprint
-from .game import DifferentiableGame, Game, WrappedGame
+from .game import DifferentiableGame, WrappedGame
 
 if TYPE_CHECKING:
     import torch
@@ -118,13 +118,6 @@ def checked_log_probability(value_function: Any) -> ValueFunction:
     return function
 
 
-class OutputGame(Game, Protocol):
-    """A game whose values are computed from a model's outputs."""
-
-    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
-        """Return the values of `coalitions`, computed from their outputs by `reduce`."""
-
-
 @dataclass
 class ValuedGame(WrappedGame):
     """The game of a value function.
@@ -208,7 +201,7 @@ class ValuedGame(WrappedGame):
         return tensor_values(
             self.game.presence_values(rows, presence),
             self._weights[rows],
-            self._logarithm(rows),
+            None if self.value_function.kind == "margin" else self._are_probabilities[rows],
         )
 
     def _evaluate_full(self, rows: IntArray) -> None:
@@ -259,10 +252,6 @@ class ValuedGame(WrappedGame):
         with np.errstate(invalid="ignore"):  # from the branch that is not used
             logs = np.log(np.maximum(outputs, _LEAST_PROBABILITY))
         return np.where(are_probabilities, logs, scipy.special.log_softmax(outputs, axis=2))
-
-    def _logarithm(self, rows: IntArray) -> BoolArray | None:
-        """Return which rows hold probabilities; None if no logarithm is taken."""
-        return None if self.value_function.kind == "margin" else self._are_probabilities[rows]
 
     def _checked_scale(self, full: FloatArray) -> BoolArray:
         """Return for which rows, (R,), the outputs for whole rows, (R, K), are probabilities."""

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InvalidArgumentError, required_packages
-from .player_graph import PlayerGraph
 from .reading import read_graph
 
 _LAYOUT_SEED = 0
@@ -71,7 +70,9 @@ def draw_graph(
         raise InvalidArgumentError(
             f"labels must hold one text for each of the {len(values)} nodes; got {len(labels)}."
         )
-    nx_graph = _as_networkx(player_graph)
+    nx_graph = nx.Graph()
+    nx_graph.add_nodes_from(range(player_graph.n_players))
+    nx_graph.add_edges_from(player_graph.edges.tolist())
     node_positions = positions if positions is not None else _positions(nx_graph)
     axes = plt.subplots()[1] if ax is None else ax
     limit = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
@@ -91,15 +92,6 @@ def draw_graph(
     axes.figure.colorbar(nodes, ax=axes, label="attribution")
     axes.set_axis_off()
     return axes
-
-
-def _as_networkx(graph: PlayerGraph) -> Any:
-    import networkx as nx
-
-    nx_graph = nx.Graph()
-    nx_graph.add_nodes_from(range(graph.n_players))
-    nx_graph.add_edges_from(graph.edges.tolist())
-    return nx_graph
 
 
 def _positions(nx_graph: Any) -> Any:

@@ -189,7 +189,8 @@ def _from_matrix(matrix: Any, n_players: int) -> PlayerGraph:
 
 
 def _from_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
-    are_pairs = _is_list_of_tuples(edges)
+    is_list = isinstance(edges, (list, tuple)) and len(edges) > 0
+    are_pairs = is_list and all(isinstance(edge, tuple) for edge in edges)
     if are_pairs and names and all(isinstance(node, str) for edge in edges for node in edge):
         return from_named_edges(_checked_pairs(edges), n_players, names)
     pairs = _as_pairs(edges) if are_pairs else _as_edge_index(edges).T
@@ -207,11 +208,6 @@ def _check_reach(graph: PlayerGraph) -> None:
             "groups of columns, that makes them one player. If the others have no edges indeed, "
             f"pass PlayerGraph.from_edges({graph.n_players}, edges)."
         )
-
-
-def _is_list_of_tuples(edges: Any) -> bool:
-    is_list = isinstance(edges, (list, tuple)) and len(edges) > 0
-    return is_list and all(isinstance(edge, tuple) for edge in edges)
 
 
 def _as_pairs(edges: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:

@@ -115,7 +115,7 @@ def rank_pairs(
         The pairs in the order of their mean size; none for one player.
     """
     checked_probability("rate", rate)
-    n_players = _n_players(values.shape[1])
+    n_players = round((1 + float(np.sqrt(1 + 8 * values.shape[1]))) / 2)  # that have so many pairs
     if names is not None and len(names) != n_players:
         raise InvalidArgumentError(
             f"names holds {len(names)} names, but the interactions are those of {n_players} "
@@ -191,8 +191,3 @@ def _q_values(p_values: FloatArray) -> FloatArray:
         return p_values
     q_values: FloatArray = scipy.stats.false_discovery_control(p_values.ravel())
     return q_values.reshape(p_values.shape)
-
-
-def _n_players(n_pairs: int) -> int:
-    """Return the number of players that have so many pairs."""
-    return round((1 + float(np.sqrt(1 + 8 * n_pairs))) / 2)

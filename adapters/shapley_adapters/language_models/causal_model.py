@@ -297,7 +297,9 @@ class PrefixCache:
             The first position whose logits are asked for, which is read with each prompt.
         """
         ids = arguments["input_ids"]
-        n_shared = min(_n_shared(ids), limit)
+        differs = (ids != ids[:1]).any(dim=0)
+        n_equal = int(differs.int().argmax()) if bool(differs.any()) else ids.shape[1]
+        n_shared = min(n_equal, limit)
         if self._is_right is False or len(ids) == 1 or n_shared < _FEWEST_TOKENS:
             return self._whole(arguments)
         if self._is_right is None:
@@ -333,12 +335,6 @@ class PrefixCache:
         rest = {**arguments, "input_ids": ids[:, n_shared:], "use_cache": True}
         logits: Tensor = self.model(**rest, past_key_values=_repeated(kept, len(ids))).logits
         return logits
-
-
-def _n_shared(ids: Tensor) -> int:
-    """Return with how many equal tokens all rows begin."""
-    differs = (ids != ids[:1]).any(dim=0)
-    return int(differs.int().argmax()) if bool(differs.any()) else ids.shape[1]
 
 
 def _repeated(kept: Any, count: int) -> Any:

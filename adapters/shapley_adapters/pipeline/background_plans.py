@@ -140,7 +140,11 @@ class _Planner:
         if limit is None:
             return self._whole(n_all)
         if isinstance(self.estimator, BackgroundRegression) and n_players >= FEWEST_PLAYERS:
-            return self._plan_of_process(n_players, limit)
+            # One draw for each pair of complements, in pairs as many as the budget pays for.
+            if limit < self.n_for_ends + 2:
+                raise self._too_small(self.n_for_ends + 2)
+            n_most = min(self.settings.budget or 2**n_players, 2**n_players - 2)
+            return DrawPlan(min(n_most, 2 + limit - self.n_for_ends), 1, 1)
         if n_all * self.n_backgrounds <= limit:
             return self._whole(n_all)
         if self.estimator.needs_graph:
@@ -168,13 +172,6 @@ class _Planner:
             has_few = estimator.has_units or (estimator.needs_graph and not self._finds_order())
             n_all *= _MORE_WITH_UNITS if has_few else _MORE_BY_DEFAULT
         return n_all if estimator.needs_graph else min(n_all, 2**n_players)
-
-    def _plan_of_process(self, n_players: int, limit: int) -> DrawPlan:
-        """Return one draw for each pair of complements, in pairs as many as the budget pays for."""
-        if limit < self.n_for_ends + 2:
-            raise self._too_small(self.n_for_ends + 2)
-        n_most = min(self.settings.budget or 2**n_players, 2**n_players - 2)
-        return DrawPlan(min(n_most, 2 + limit - self.n_for_ends), 1, 1)
 
     def _plan_on_graph(self, n_all: int, limit: int) -> DrawPlan:
         """Return the most coalitions and draws where the order of neighbourhoods decides.

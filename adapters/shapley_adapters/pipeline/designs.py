@@ -149,14 +149,6 @@ class RowGroup:
             distances[index] = known[key]
         return replace(self, distances=distances)
 
-    def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
-        """Return the group with more coalitions evaluated."""
-        return replace(
-            self,
-            known=np.concatenate([self.known, coalitions]),
-            known_values=np.concatenate([self.known_values, values], axis=1),
-        )
-
     def scored(
         self, scores: ScoreArray, sources: npt.NDArray[np.str_] | str, passes: IntArray
     ) -> RowGroup:

@@ -179,11 +179,15 @@ class Estimate:
             _counted(count, noun)
             for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
         )
+        error = "standard errors unknown"
+        if self.standard_errors.size and not np.isnan(self.standard_errors).all():
+            error = f"mean standard error {np.nanmean(self.standard_errors):.3g}"
+        unit = f"; unit: {self.unit}" if self.unit else ""
+        choice = f"; chosen: {self.choice}" if self.choice else ""
         return (
             f"Estimate({self._methods()}: {sizes}; "
             f"{_evaluations_text(self.evaluations)} evaluations per row"
-            f"; {self._error_summary()}; seed {self.seed}"
-            f"{f'; unit: {self.unit}' if self.unit else ''}{self._choice_summary()})"
+            f"; {error}; seed {self.seed}{unit}{choice})"
         )
 
     def _methods(self) -> str:
@@ -194,14 +198,6 @@ class Estimate:
         if n_enumerated == len(self.enumerated):
             return "enumeration" if self.evaluations.any() else self.method
         return f"{self.method}, enumeration of {_counted(n_enumerated, 'row')}"
-
-    def _choice_summary(self) -> str:
-        return f"; chosen: {self.choice}" if self.choice else ""
-
-    def _error_summary(self) -> str:
-        if not self.standard_errors.size or np.isnan(self.standard_errors).all():
-            return "standard errors unknown"
-        return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
 
     def _arrays(self) -> tuple[str, ...]:
         """Return the names of the fields with an entry for each row."""

@@ -122,7 +122,12 @@ class Run:
         settings = self.settings
         self.n_active = self.active.sum(axis=1)
         if settings.independent_rows:
-            self._own_words = as_words(_fingerprints(self.game))
+            if not isinstance(self.game, FingerprintedGame):
+                raise InvalidArgumentTypeError(
+                    "independent_rows=True needs a game with row_fingerprints(), which "
+                    f"{type(self.game).__name__} lacks. Leave independent_rows=False."
+                )
+            self._own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
         if has_graph or self.estimator.score_source is not None:
             self._check_arguments_of_a_part()
@@ -339,7 +344,8 @@ class Run:
         drawn = None if self.drawing is None else self.drawing.drawn(group, design)
         pending = PendingRows(group, design, group.known_values, len(known), drawn)
         (new,) = evaluate([pending.request()])
-        group = group.knowing(known[len(group.known) :], new)
+        known_values = np.concatenate([group.known_values, new], axis=1)
+        group = replace(group, known=known, known_values=known_values)
         return group, self._with_means(replace(pending, values=group.known_values)).values
 
     def _scored(
@@ -620,12 +626,3 @@ class Run:
 def largest_magnitude(values: ValueArray) -> float:
     """Return the largest of some values, regardless of signs; 0 if there are none."""
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
-
-
-def _fingerprints(game: Game) -> list[bytes]:
-    if not isinstance(game, FingerprintedGame):
-        raise InvalidArgumentTypeError(
-            "independent_rows=True needs a game with row_fingerprints(), which "
-            f"{type(game).__name__} lacks. Leave independent_rows=False."
-        )
-    return game.row_fingerprints()

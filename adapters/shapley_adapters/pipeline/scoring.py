@@ -58,7 +58,8 @@ class Scoring:
             self._differences_fit(group.n_players),
         )
         self.count(computed)
-        scores = _among_players(computed.values, group.players)
+        row = np.arange(len(computed.values))[:, None, None]
+        scores = computed.values[row, group.players[:, :, None], group.players[:, None, :]]
         parts = []
         is_missing = computed.sources == ""
         if not is_missing.all():
@@ -103,9 +104,3 @@ class Scoring:
             scores = group.generator(self.seed, 1).random(shape)
             return np.broadcast_to(scores, (len(group.rows), *shape))
         return np.stack([row.generator(self.seed, 1).random(shape) for row in group.one_by_one()])
-
-
-def _among_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
-    """Return the scores among the given players of each row, (R, m, m)."""
-    row = np.arange(len(scores))[:, None, None]
-    return scores[row, players[:, :, None], players[:, None, :]]

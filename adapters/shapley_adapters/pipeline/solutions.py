@@ -329,18 +329,13 @@ def check_interactions(
         return
     for budget in budgets:
         if budget.n_players > 1 and not budget.enumerates_now:
+            where_exact = f" with {settings.budget_name}={2**budget.n_players}"
+            if budget.n_players > MAX_PLAYERS:
+                where_exact = f" for at most {MAX_PLAYERS} players"
             raise InvalidArgumentError(
                 f"interactions={index!r}: {settings.name} cannot estimate these interactions. "
-                f"{ABLE}; every method of Shapley values has them exactly"
-                f"{_where_exact(budget, settings)}."
+                f"{ABLE}; every method of Shapley values has them exactly{where_exact}."
             )
-
-
-def _where_exact(budget: RowBudget, settings: Settings) -> str:
-    """Return which budget enumerates a row, if any does."""
-    if budget.n_players > MAX_PLAYERS:
-        return f" for at most {MAX_PLAYERS} players"
-    return f" with {settings.budget_name}={2**budget.n_players}"
 
 
 def record_pairs(

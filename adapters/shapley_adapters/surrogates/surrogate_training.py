@@ -146,7 +146,12 @@ class TrainedSurrogate:
         name = network if isinstance(network, str) else type(network).__name__
         make: NamedNetwork | nn.Module
         if isinstance(network, str):
-            _check_has_other_outputs(network)
+            if checked_network(network) in ("embeddings", "trees"):
+                raise InvalidArgumentError(
+                    f"network={network!r} returns attributions, not the outputs of a model, so "
+                    "that a surrogate cannot use it. Use network='mlp' for the surrogate: "
+                    "surrogate=Surrogate(model, network='mlp')."
+                )
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
             make = copy.deepcopy(network).float()  # its inputs are in single precision
@@ -212,16 +217,6 @@ class TrainedSurrogate:
             surrogate = SurrogateNetwork(bare, *buffers, is_distribution, is_sequence)
         with_weights(path, "surrogate", surrogate, weights)
         return replace(saved, network=surrogate)
-
-
-def _check_has_other_outputs(network: str) -> None:
-    """Refuse a network that returns nothing but attributions of features."""
-    if checked_network(network) in ("embeddings", "trees"):
-        raise InvalidArgumentError(
-            f"network={network!r} returns attributions, not the outputs of a model, so that a "
-            "surrogate cannot use it. Use network='mlp' for the surrogate: "
-            "surrogate=Surrogate(model, network='mlp')."
-        )
 
 
 class _Module(FittedModule):

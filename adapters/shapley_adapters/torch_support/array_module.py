@@ -113,7 +113,12 @@ def wrapping_advice(output: Any) -> str:
     names: Iterable[Any] = getattr(output, "_fields", ()) if isinstance(output, tuple) else ()
     if isinstance(output, Mapping):
         names = output
-    picks = [_pick(output, name) for name in names if isinstance(name, str)]
+    # The items of a mapping may also be attributes, as in transformers.
+    picks = [
+        f"output.{name}" if name in dir(output) else f"output[{name!r}]"
+        for name in names
+        if isinstance(name, str)
+    ]
     if not picks and isinstance(output, (tuple, list)):
         picks = [f"output[{index}]" for index in range(len(output))]
     if inspect.iscoroutine(output):
@@ -126,11 +131,6 @@ def wrapping_advice(output: Any) -> str:
         f"it returned {kind}. Wrap it in a module or function that returns the tensor to explain: "
         f"one of {choice}."
     )
-
-
-def _pick(output: Any, name: str) -> str:
-    # The items of a mapping may also be attributes, as in transformers.
-    return f"output.{name}" if name in dir(output) else f"output[{name!r}]"
 
 
 class ArrayModule:

@@ -267,19 +267,15 @@ def row_chunks(
     """
     costs = np.maximum(np.asarray(evaluations, dtype=float), 1.0)
     ends = np.cumsum(costs)
-    n_chunks = _n_chunks(float(ends[-1]) * seconds_per_evaluation, n_workers)
+    seconds = float(ends[-1]) * seconds_per_evaluation
+    per_worker = seconds / n_workers / _SHORT_SECONDS
+    n_chunks = n_workers * int(np.clip(per_worker, 1, _CHUNKS_PER_WORKER))
+    n_chunks = max(n_chunks, int(np.ceil(seconds / _LONG_SECONDS)))
     shares = ends[-1] * np.arange(1, n_chunks) / n_chunks
     # The row that reaches a share of the cost is the last one of its chunk.
     inner = np.searchsorted(ends, shares * (1 - 1e-12)) + 1
     bounds = np.unique([0, *np.minimum(inner, len(costs)), len(costs)])
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
-
-
-def _n_chunks(seconds: float, n_workers: int) -> int:
-    """Return the number of chunks for rows that take `seconds` in all."""
-    per_worker = seconds / n_workers / _SHORT_SECONDS
-    n_chunks = n_workers * int(np.clip(per_worker, 1, _CHUNKS_PER_WORKER))
-    return max(n_chunks, int(np.ceil(seconds / _LONG_SECONDS)))
 
 
 class _ThreadLimits:

@@ -277,7 +277,8 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
             if not self.paired or 2 * size <= n_players
         ]
         indices = [np.array(sizes) - 1 for sizes in strata]
-        n_units = np.array([_number_of_units(plan.counts[i], self.paired) for i in indices])
+        with np.errstate(over="ignore"):  # infinite if too many for a float
+            n_units = np.array([plan.counts[i].sum() / (2 if self.paired else 1) for i in indices])
         if n_draws == 0 or not strata:
             no_weights = np.zeros(0)
             return _Draws(np.zeros((0, n_players), dtype=bool), no_weights, no_weights)
@@ -457,12 +458,6 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
     drawn_sizes = np.flatnonzero(probability) + 1
     mass = kernel_mass(n_players)
     return _SizePlan(n_players, n_enumerated, mass, counts, probability, drawn_sizes)
-
-
-def _number_of_units(counts: FloatArray, paired: bool) -> float:
-    """Return how many coalitions or pairs some sizes have; infinite if too many for a float."""
-    with np.errstate(over="ignore"):
-        return float(counts.sum() / (2 if paired else 1))
 
 
 def _coalitions_of_small_sizes(n_players: int, n_sizes: int, paired: bool) -> CoalitionArray:

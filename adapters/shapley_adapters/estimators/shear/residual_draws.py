@@ -171,7 +171,8 @@ class UnitDraws:
         And the same times the number of coalitions of its size, which is the smaller number of
         two that are tiny and huge with many players.
         """
-        log_counts = _log_counts(members.shape[1])[members.sum(axis=1)]
+        n_players, sizes = members.shape[1], members.sum(axis=1)
+        log_counts = gammaln(n_players + 1) - gammaln(sizes + 1) - gammaln(n_players - sizes + 1)
         logs = self._log_probabilities(is_of_fold, members)
         logs = np.logaddexp(logs, self._log_probabilities(is_of_fold, ~members))  # never both
         numbers = np.exp(logs + log_counts[:, None]).sum(axis=1)
@@ -254,10 +255,3 @@ class UnitDraws:
         others = np.unique(self.first_equal[~is_of_fold])
         others = others[others >= 0]
         return is_of_fold, others, np.isin(self.first_equal[is_of_fold], [-1, *others])[:, None]
-
-
-def _log_counts(n_players: int) -> FloatArray:
-    """Return the logarithms of the numbers of coalitions of each size, (M + 1,)."""
-    sizes = np.arange(n_players + 1)
-    logs: FloatArray = gammaln(n_players + 1) - gammaln(sizes + 1) - gammaln(n_players - sizes + 1)
-    return logs
