@@ -354,7 +354,12 @@ class TargetedTextGame(MaskerGame):
 def _checked_names(model: Any, row: MaskedRow, index: int) -> list[str]:
     """Pass its row to a model that stores one; return the names of its outputs."""
     try:
-        names = row_output_names(model, _fixed_inputs(row)[-1])
+        if not isinstance(row, RowWithTarget):
+            raise InvalidArgumentError(
+                "masker must give the model its target beside the masked row, as "
+                "shap.maskers.OutputComposite and FixedComposite do."
+            )
+        names = row_output_names(model, row.fixed[-1])
         if isinstance(model, LanguageModel):
             for is_present in (True, False):
                 model.check_prompt(row(np.full(row.n_entries, is_present))[0][0])
@@ -366,15 +371,6 @@ def _checked_names(model: Any, row: MaskedRow, index: int) -> list[str]:
             "to explain. Leave the row out, or pass target texts as second argument."
         )
     return names
-
-
-def _fixed_inputs(row: MaskedRow) -> tuple[Any, ...]:
-    if not isinstance(row, RowWithTarget):
-        raise InvalidArgumentError(
-            "masker must give the model its target beside the masked row, as "
-            "shap.maskers.OutputComposite and FixedComposite do."
-        )
-    return row.fixed
 
 
 def _n_bytes(part: npt.NDArray[Any]) -> int:

@@ -68,14 +68,6 @@ def _make_room_for_labels(axes: Axes, labels: Sequence[Text]) -> None:
         )
 
 
-def _move_labels(labels: Sequence[Text], below: FloatArray, above: FloatArray) -> None:
-    """Move labels at the ends of bars behind the error bars; centred ones stay."""
-    for label, left, right in zip(labels, below, above, strict=True):
-        side = label.get_horizontalalignment()
-        shift = {"left": np.nan_to_num(right), "right": -np.nan_to_num(left)}.get(side, 0.0)
-        label.set_x(label.get_position()[0] + shift)
-
-
 def bar(
     *arguments: Any, level: float = 0.95, independent_rows: bool = False, **options: Any
 ) -> Axes | None:
@@ -197,7 +189,11 @@ def _draw_errors(drawing: Drawing, lines: list[Intervals]) -> None:
         values, heights, xerr=[below, above], fmt="none", ecolor=_BAR_COLOUR, capsize=3, zorder=4
     )
     labels = drawing.artists_of_kind(Text)[: len(bars)]  # the next one belongs to the clustering
-    _move_labels(labels, below, above)
+    # Labels at the ends of bars move behind the error bars; centred ones stay.
+    for label, left, right in zip(labels, below, above, strict=True):
+        side = label.get_horizontalalignment()
+        shift = {"left": np.nan_to_num(right), "right": -np.nan_to_num(left)}.get(side, 0.0)
+        label.set_x(label.get_position()[0] + shift)
     _make_room(axes, values - below, values + above)
     _make_room_for_labels(axes, labels)
 

@@ -71,7 +71,14 @@ def decision(
     bands are never too narrow, and often too wide.
     """
     intervals = intervals_of(explanation, level, "decision", _SHAPES, _REMEDY)
-    base = _base_value(explanation)
+    bases = np.unique(np.asarray(explanation.base_values, dtype=np.float64))
+    if len(bases) != 1:
+        raise InvalidArgumentError(
+            f"plots.decision needs one base value for all rows; got {len(bases)} different ones, "
+            f"from {bases.min():.6g} to {bases.max():.6g}. Draw rows with the same background, or "
+            "one row: explanation[0]."
+        )
+    base = float(bases[0])
     values = intervals.values if intervals.values.ndim == 2 else intervals.values[None]
     plot = HostPlot.from_call("decision", (base, values, *arguments), options)
     widths = [np.atleast_2d(array) for array in (intervals.below, intervals.above)]
@@ -137,18 +144,6 @@ class _Paths:
         ends = np.concatenate([self.centres, self.lower, self.upper])
         half = float(np.nanmax(np.abs(ends - self.base))) * (1 + 2 * _MARGIN)
         return self.base - half, self.base + half
-
-
-def _base_value(explanation: Explanation) -> float:
-    """Return the base value of all rows."""
-    bases = np.unique(np.asarray(explanation.base_values, dtype=np.float64))
-    if len(bases) != 1:
-        raise InvalidArgumentError(
-            f"plots.decision needs one base value for all rows; got {len(bases)} different ones, "
-            f"from {bases.min():.6g} to {bases.max():.6g}. Draw rows with the same background, or "
-            "one row: explanation[0]."
-        )
-    return float(bases[0])
 
 
 def _defaults(plot: HostPlot, explanation: Explanation) -> dict[str, Any]:

@@ -117,7 +117,18 @@ def intervals_of(
             f"{' or '.join(shapes.values())}; got {values.shape}. {remedy}"
         )
     below, above = _distances(explanation, values, level, plot)
-    _check_known(np.isnan(below) | np.isnan(above), plot)
+    are_unknown = np.isnan(below) | np.isnan(above)
+    n_unknown = int(are_unknown.sum())
+    if n_unknown and n_unknown == are_unknown.size:
+        raise InvalidArgumentError(
+            f"plots.{plot} draws error bars, but all standard errors of the Explanation are NaN, "
+            "which means unknown: there were too few draws. Pass a larger max_evals."
+        )
+    if n_unknown:
+        warn_user(
+            f"{n_unknown} of {are_unknown.size} attributions have no standard error (NaN); they "
+            "are drawn without error bars. A larger max_evals gives them one."
+        )
     return Intervals(values.astype(np.float64), below, above)
 
 
@@ -165,18 +176,3 @@ def _width_ratios(widths: FloatArray, errors: FloatArray, level: float) -> Float
     freedom = np.where(are_finite, freedom, np.inf)
     ratios: FloatArray = quantiles(level, freedom) / quantiles(_STORED_LEVEL, freedom)
     return ratios
-
-
-def _check_known(are_unknown: BoolArray, plot: str) -> None:
-    """Refuse intervals that are all unknown; warn if some are."""
-    n_unknown = int(are_unknown.sum())
-    if n_unknown and n_unknown == are_unknown.size:
-        raise InvalidArgumentError(
-            f"plots.{plot} draws error bars, but all standard errors of the Explanation are NaN, "
-            "which means unknown: there were too few draws. Pass a larger max_evals."
-        )
-    if n_unknown:
-        warn_user(
-            f"{n_unknown} of {are_unknown.size} attributions have no standard error (NaN); they "
-            "are drawn without error bars. A larger max_evals gives them one."
-        )

@@ -108,13 +108,18 @@ def with_record(results: Any, explainer: Any, started: float, estimate: Estimate
     if estimate is not None:
         counts = estimate.evaluations
         evaluations = (int(counts.min()), int(counts.max()), int(counts.sum()))
+    options = {}  # those that are not the defaults, as texts
+    for name, default in _defaults(explainer.__class__):
+        value = getattr(explainer, name, default)
+        if value is not default:
+            options[name] = _name_of_model(value) if callable(value) else reprlib.repr(value)
     record = CallRecord(
         method=explainer.name,
         explainer=type(explainer).__name__,
         model=_name_of_model(inner_model(explainer.model)),
         started=started,
         seconds=time.time() - started,
-        options=_options_of(explainer),
+        options=options,
         seed=explainer.seed if estimate is None else estimate.seed,
         evaluations=evaluations,
         choice="" if estimate is None else estimate.choice,
@@ -126,16 +131,6 @@ def with_record(results: Any, explainer: Any, started: float, estimate: Estimate
     for result in results if isinstance(results, list) else [results]:
         result.call = record
     return results
-
-
-def _options_of(explainer: Any) -> dict[str, str]:
-    """Return the options of an explainer that are not the defaults, as texts."""
-    texts = {}
-    for name, default in _defaults(explainer.__class__):
-        value = getattr(explainer, name, default)
-        if value is not default:
-            texts[name] = _name_of_model(value) if callable(value) else reprlib.repr(value)
-    return texts
 
 
 @functools.cache

@@ -170,7 +170,14 @@ class Centroid:
         """
         values = on_one_scale(checked_candidates(candidates), self.scale)
         if self.distance == "kendall":
-            return self._ranked(values)
+            keys = np.abs(values) if self.order == "magnitude" else values
+            flat = keys.reshape(len(keys), -1, keys.shape[-1])
+            rankings = [
+                kemeny_young(flat[:, row], approximate=self.approximate)
+                for row in range(flat.shape[1])
+            ]
+            scores = np.array([ranking.scores for ranking in rankings])
+            return Aggregate(scores.reshape(values.shape[1:]), rankings=rankings)
         order = checked_order(self.distance)
         power = checked_power(self.power, order)
         is_mean = order == power == 2
@@ -178,15 +185,6 @@ class Centroid:
             np.full(len(values), 1 / len(values)) if is_mean and self.scale == "none" else None
         )
         return Aggregate(centroid(values, order, power), weights)
-
-    def _ranked(self, values: FloatArray) -> Aggregate:
-        keys = np.abs(values) if self.order == "magnitude" else values
-        flat = keys.reshape(len(keys), -1, keys.shape[-1])
-        rankings = [
-            kemeny_young(flat[:, row], approximate=self.approximate) for row in range(flat.shape[1])
-        ]
-        scores = np.array([ranking.scores for ranking in rankings])
-        return Aggregate(scores.reshape(values.shape[1:]), rankings=rankings)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,16 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     if hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "to_numpy"):
         return from_adjacency_frame(graph, n_players, names)
     if scipy.sparse.issparse(graph):
-        return _from_matrix(graph, n_players)
+        if graph.shape[0] != graph.shape[1]:
+            raise InvalidArgumentError(
+                f"graph must be a square adjacency matrix; got one of shape {graph.shape}."
+            )
+        check_number_of_nodes(graph.shape[0], n_players)
+        coordinates = graph.tocoo()
+        is_edge = np.asarray(coordinates.data) != 0
+        return PlayerGraph.from_edges(
+            n_players, np.stack([coordinates.row[is_edge], coordinates.col[is_edge]], axis=1)
+        )
     edge_index = getattr(graph, "edge_index", graph)
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
@@ -172,19 +181,6 @@ def _is_one_for_each_row(graph: Any) -> bool:
         isinstance(row_graph, (list, tuple, str, numbers.Number))
         or getattr(row_graph, "ndim", 2) < 2
         for row_graph in graph
-    )
-
-
-def _from_matrix(matrix: Any, n_players: int) -> PlayerGraph:
-    if matrix.shape[0] != matrix.shape[1]:
-        raise InvalidArgumentError(
-            f"graph must be a square adjacency matrix; got one of shape {matrix.shape}."
-        )
-    check_number_of_nodes(matrix.shape[0], n_players)
-    coordinates = matrix.tocoo()
-    is_edge = np.asarray(coordinates.data) != 0
-    return PlayerGraph.from_edges(
-        n_players, np.stack([coordinates.row[is_edge], coordinates.col[is_edge]], axis=1)
     )
 
 

@@ -177,7 +177,17 @@ class _Loop:
 
     def run(self) -> None:
         """Verify the finished chunks, and explain all others."""
-        chunks = self._chunks()
+        call = self.call  # chunks have the size in the checkpoint, if there is one
+        size = call.chunk_size
+        if self.journal is not None:
+            size = self.journal.header.chunk_size
+        blocks = call.blocks(size or READ_ROWS)
+        if size is None:
+            first = next(blocks, None)
+            size = READ_ROWS if first is None else _default_size(first)
+            blocks = blocks if first is None else chain([first], blocks)
+        self._size = size
+        chunks = rechunked(blocks, size, call.join)
         if self.journal is not None:
             self._verify(self.journal, chunks)
         for block in chunks:
@@ -197,20 +207,6 @@ class _Loop:
         self.warnings.warn_of_all()
         return self.journal
 
-    def _chunks(self) -> Iterator[Block]:
-        """Return the iterator over the chunks: of the size in the checkpoint, if there is one."""
-        call = self.call
-        size = call.chunk_size
-        if self.journal is not None:
-            size = self.journal.header.chunk_size
-        blocks = call.blocks(size or READ_ROWS)
-        if size is None:
-            first = next(blocks, None)
-            size = READ_ROWS if first is None else _default_size(first)
-            blocks = blocks if first is None else chain([first], blocks)
-        self._size = size
-        return rechunked(blocks, size, call.join)
-
     def _explain(self, block: Block) -> None:
         """Explain a chunk, write the results, and then record it."""
         n_rows, data = n_rows_of(block), digest(*block)
@@ -218,7 +214,14 @@ class _Loop:
             explained = self.call.explain(block)
         arrays = _arrays(explained)
         if self.journal is None:
-            self._begin(explained, arrays)
+            # The header of the journal has the shapes of the results of the first chunk.
+            check_columns(self.out, arrays)
+            path = journal_path(self.out)
+            path.parent.mkdir(exist_ok=True)
+            header = JournalHeader(
+                self.call.host, arrays, self.options, self._size, dict(explained.about)
+            )
+            self.journal = Journal.create(path, header)
         files = self._files()
         if arrays != self._header.arrays:
             raise InvalidArgumentError(
@@ -231,16 +234,6 @@ class _Loop:
         self.position += n_rows
         files.announce(self.position)
         self.bar.update(n_rows)
-
-    def _begin(self, explained: ExplainedBlock, arrays: list[ResultArray]) -> None:
-        """Write the header of the journal, with the shapes of the results of the first chunk."""
-        check_columns(self.out, arrays)
-        path = journal_path(self.out)
-        path.parent.mkdir(exist_ok=True)
-        header = JournalHeader(
-            self.call.host, arrays, self.options, self._size, dict(explained.about)
-        )
-        self.journal = Journal.create(path, header)
 
     def _verify(self, journal: Journal, chunks: Iterator[Block]) -> None:
         """Refuse a checkpoint of another call, or of other rows, or one that was damaged."""

@@ -553,7 +553,11 @@ def _variances(
     n_rows, n_players, n_strata, _ = means.shape
     draws = design.draws.reshape(n_rows, n_players, n_strata, 1)
     of_repeated = (draws - 1).sum(axis=2)
-    alternating = (means * _alternating_signs(n_strata)[:, None]).sum(axis=2)
+    # −1 for subsets of an odd number of cooperators, else 1, in binary order.
+    signs = np.ones(1)
+    while len(signs) < n_strata:
+        signs = np.concatenate([signs, -signs])
+    alternating = (means * signs[:, None]).sum(axis=2)
     weights = design.stratum_weights[:, None] ** 2 / draws
     repeated = np.where(draws > 1, weights, 0.0).sum(axis=2)
     single = np.where(draws > 1, 0.0, weights).sum(axis=2)
@@ -565,11 +569,3 @@ def _variances(
     freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
     shrunk, freedom = shrink_variances(variances, freedom, (repeated + single) * rounding**2)
     return pooled_variances(shrunk, freedom)[0], freedom
-
-
-def _alternating_signs(n_strata: int) -> FloatArray:
-    """Return −1 for subsets of an odd number of cooperators, else 1, in binary order."""
-    signs = np.ones(1)
-    while len(signs) < n_strata:
-        signs = np.concatenate([signs, -signs])
-    return signs
