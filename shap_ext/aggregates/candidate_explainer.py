@@ -80,23 +80,13 @@ def explained_by_all(
         try:
             results.append(explainer.explain(rows, arguments))
         except BudgetError as error:
-            raise BudgetError(f"{error} {_sharing(error, base_explainers)}") from error
-    _check_alike(base_explainers, results)
-    return results
-
-
-def _sharing(error: BudgetError, base_explainers: Sequence[BaseExplainer]) -> str:
-    """Return a message about the shares of the budget and, if known, the minimum budget."""
-    n_shares = sum(explainer.takes("max_evals") for explainer in base_explainers)
-    total = None if error.needed is None else n_shares * error.needed
-    remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
-    return f"It is this explainer's part of the budget, which {n_shares} share.{remedy}"
-
-
-def _check_alike(
-    base_explainers: Sequence[BaseExplainer], results: Sequence[ExplainerResult]
-) -> None:
-    """Refuse answers of different shapes."""
+            n_shares = sum(other.takes("max_evals") for other in base_explainers)
+            total = None if error.needed is None else n_shares * error.needed
+            remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
+            raise BudgetError(
+                f"{error} It is this explainer's part of the budget, which {n_shares} "
+                f"share.{remedy}"
+            ) from error
     if len({result.values.shape for result in results}) > 1:
         shapes = ", ".join(
             f"{explainer.name}: {result.values.shape}"
@@ -106,6 +96,7 @@ def _check_alike(
             f"the explainers must explain the same features and outputs; their values have the "
             f"shapes {shapes}."
         )
+    return results
 
 
 def _bounded_spread(

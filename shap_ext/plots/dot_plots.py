@@ -54,7 +54,18 @@ class _Dots:
     @classmethod
     def from_collections(cls, collections: Sequence[Any]) -> _Dots:
         """Return the dots of some collections of matplotlib."""
-        parts = [_collection_dots(collection) for collection in collections]
+        parts = []
+        for collection in collections:
+            offsets: Any = np.ma.asarray(collection.get_offsets(), dtype=float)
+            positions: FloatArray = np.ma.filled(offsets, np.nan).reshape(-1, 2)
+            collection.update_scalarmappable()
+            colours, shades = collection.get_facecolor(), collection.get_array()
+            if shades is None:
+                shades = np.full(len(positions), np.nan)
+            shades = np.ma.filled(np.ma.asarray(shades, dtype=float), np.nan)
+            shape = (len(positions), 4)
+            colours = np.broadcast_to(colours, shape) if len(colours) else np.empty((0, 4))
+            parts.append((*positions.T, shades, colours))
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def where(self, are_wanted: BoolArray) -> _Dots:
@@ -65,27 +76,6 @@ class _Dots:
             self.shades[are_wanted],
             self.colours[are_wanted],
         )
-
-
-def _collection_dots(
-    collection: Any,
-) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
-    """Return positions, numbers and colours of the dots of a collection."""
-    positions: FloatArray = np.ma.filled(
-        np.ma.asarray(collection.get_offsets(), dtype=float), np.nan
-    )
-    positions = positions.reshape(-1, 2)
-    collection.update_scalarmappable()
-    colours = collection.get_facecolor()
-    shades = collection.get_array()
-    if shades is None:
-        shades = np.full(len(positions), np.nan)
-    return (
-        positions[:, 0],
-        positions[:, 1],
-        np.ma.filled(np.ma.asarray(shades, dtype=float), np.nan),
-        np.broadcast_to(colours, (len(positions), 4)) if len(colours) else np.empty((0, 4)),
-    )
 
 
 def _rows_of_dots(

@@ -53,10 +53,14 @@ def interaction_explanation(
     """
     selection = OutputSelection.from_names(estimate, outputs, output_names)
     matrices = interactions.matrices(estimate.values)
-    statistics = [matrices, *_bounds(estimate, interactions, matrices)] if error_bounds else []
+    statistics = [matrices] * 4
+    if error_bounds:  # 95 % intervals
+        freedom, deviations = estimate.degrees_of_freedom, interactions.error_matrices()
+        widths = quantiles(0.95, np.minimum(freedom[:, :, None], freedom[:, None])) * deviations
+        statistics = [matrices, deviations, matrices - widths, matrices + widths]
     players = [_players_of_row(parts, row) for row in range(len(matrices))]
     values, errors, lower, upper = (
-        _player_matrices(selection, array, players) for array in statistics or [matrices] * 4
+        _player_matrices(selection, array, players) for array in statistics
     )
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     result = explanation(
@@ -75,16 +79,6 @@ def interaction_explanation(
     if isinstance(result, BoundedExplanation):
         result.rounding = estimate.rounding  # `rank_interactions` needs it
     return result
-
-
-def _bounds(
-    estimate: Estimate, interactions: PairInteractions, matrices: FloatArray
-) -> list[FloatArray]:
-    """Return standard errors and the ends of 95 % intervals, (R, M, M, K) each."""
-    errors = interactions.error_matrices()
-    freedom = estimate.degrees_of_freedom
-    widths = quantiles(0.95, np.minimum(freedom[:, :, None], freedom[:, None])) * errors
-    return [errors, matrices - widths, matrices + widths]
 
 
 def _players_of_row(parts: Sequence[Part], row: int) -> IntArray:

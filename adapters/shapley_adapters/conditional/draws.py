@@ -223,19 +223,15 @@ class Sampled:
 
     def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> npt.NDArray[Any]:
         """Return rows whose absent values are those of the function, (P, K, D)."""
-        return np.array(
-            [self._filled(row, mask, own) for mask, own in zip(masks, points, strict=True)]
-        )
-
-    def _filled(
-        self, row: npt.NDArray[Any], mask: BoolArray, points: FloatArray
-    ) -> npt.NDArray[Any]:
-        # The first point is the random shift of the coalition: a seed that no other one has.
-        rng = np.random.default_rng(points[0].view(np.uint64).tolist())
-        drawn = np.asarray(self.function(mask.copy(), row.copy(), len(points), rng))
-        if drawn.shape != points.shape:
-            raise InvalidArgumentError(
-                f"function must return {len(points)} rows of {len(row)} values, shape "
-                f"{points.shape}; it returned shape {drawn.shape}."
-            )
-        return np.where(mask, row, drawn)
+        filled = []
+        for mask, own in zip(masks, points, strict=True):
+            # The first point is the random shift of the coalition: a seed that no other one has.
+            rng = np.random.default_rng(own[0].view(np.uint64).tolist())
+            drawn = np.asarray(self.function(mask.copy(), row.copy(), len(own), rng))
+            if drawn.shape != own.shape:
+                raise InvalidArgumentError(
+                    f"function must return {len(own)} rows of {len(row)} values, shape "
+                    f"{own.shape}; it returned shape {drawn.shape}."
+                )
+            filled.append(np.where(mask, row, drawn))
+        return np.array(filled)

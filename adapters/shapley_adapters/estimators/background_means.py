@@ -206,7 +206,9 @@ def _ridge_effects(
     )
 
     def step(effects: FloatArray, penalties: FloatArray) -> FloatArray:
-        residuals = _residuals(odd, signs @ effects, drawn, shares, population)
+        controls = signs @ effects
+        means = ((odd - controls) * drawn * shares).sum(axis=2) + controls @ population
+        residuals = (odd - means[..., None]) * drawn  # (G, U, D)
         sums = (signs.T @ residuals).transpose(2, 1, 0)  # (D, M, G)
         scaled = (axes.swapaxes(1, 2) @ sums) / (energies[..., None] + penalties)
         new = (axes @ scaled).transpose(2, 1, 0)  # (G, M, D)
@@ -240,16 +242,3 @@ def _ridge_effects(
     for _ in range(_STEPS):
         effects = step(effects, penalties)
     return effects, np.array(kept)[best]
-
-
-def _residuals(
-    odd: FloatArray,
-    controls: FloatArray,
-    drawn: BoolArray,
-    shares: FloatArray,
-    population: FloatArray,
-) -> FloatArray:
-    """Return the odd parts less the means over the background, where they are drawn, (G, U, D)."""
-    means = ((odd - controls) * drawn * shares).sum(axis=2) + controls @ population
-    residuals: FloatArray = (odd - means[..., None]) * drawn
-    return residuals

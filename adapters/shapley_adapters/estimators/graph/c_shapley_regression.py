@@ -130,8 +130,27 @@ class ConnectedRegression(Estimator[Any]):
 
         def enumerate_all(order: int, limit: int) -> ConnectedRegressionDesign:
             builder = LinearDesignBuilder(view, request.known, limit)
-            sets = _squares(order, builder) if squares else _connected(order, builder)
-            return self._equations(order, list(sets), view, builder)
+            sets = list(_squares(order, builder) if squares else _connected(order, builder))
+            sizes = np.concatenate([members.sum(axis=1) for _, members in sets])
+            players = np.concatenate(
+                [builder.coalitions(nodes, rows, False) for nodes, rows in sets]
+            )
+            n_nodes = int((builder.is_active | (view.graph.degrees > 0)).sum())
+            has_equation = players.any(axis=1)
+            if self.kernel == "shapley" and n_nodes > 1:  # all players have infinite weight
+                has_equation &= sizes < n_nodes
+            sizes, players = sizes[has_equation], players[has_equation]
+            weights = _kernel(sizes, n_nodes) if self.kernel == "shapley" else np.ones(len(sizes))
+            coalitions = players if self.context == "removed" else ~players
+            words = np.concatenate([pack(request.known), pack(coalitions)])
+            first = first_occurrences(words[None])[0]
+            is_new = first == np.arange(len(words))
+            if is_new.sum() > limit:
+                raise TooManyCoalitionsError(int(is_new.sum()))
+            distinct = unpack(words[is_new], players.shape[1])
+            table = CoalitionTable(distinct[None], is_new.sum()[None])
+            positions = (np.cumsum(is_new) - 1)[first[len(request.known) :]]
+            return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
         return enumerate_within_budget(
             self.order, enumerate_all, request, 1, lambda order: order >= largest
@@ -185,31 +204,6 @@ class ConnectedRegression(Estimator[Any]):
                 "shapes='squares' needs a grid, and graph is not a grid; use shapes='connected'."
             )
         return has_squares and self.shapes != "connected"
-
-    def _equations(
-        self,
-        order: int,
-        sets: list[tuple[IntArray, BoolArray]],
-        view: GraphView,
-        builder: LinearDesignBuilder,
-    ) -> ConnectedRegressionDesign:
-        sizes = np.concatenate([members.sum(axis=1) for _, members in sets])
-        players = np.concatenate([builder.coalitions(nodes, rows, False) for nodes, rows in sets])
-        n_nodes = int((builder.is_active | (view.graph.degrees > 0)).sum())
-        has_equation = players.any(axis=1)
-        if self.kernel == "shapley" and n_nodes > 1:  # the set of all players has infinite weight
-            has_equation &= sizes < n_nodes
-        sizes, players = sizes[has_equation], players[has_equation]
-        weights = _kernel(sizes, n_nodes) if self.kernel == "shapley" else np.ones(len(sizes))
-        coalitions = players if self.context == "removed" else ~players
-        words = np.concatenate([pack(builder.known_coalitions), pack(coalitions)])
-        first = first_occurrences(words[None])[0]
-        is_new = first == np.arange(len(words))
-        if is_new.sum() > builder.limit:
-            raise TooManyCoalitionsError(int(is_new.sum()))
-        table = CoalitionTable(unpack(words[is_new], players.shape[1])[None], is_new.sum()[None])
-        positions = (np.cumsum(is_new) - 1)[first[len(builder.known_coalitions) :]]
-        return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
 
 def _connected(order: int, builder: LinearDesignBuilder) -> Iterator[tuple[IntArray, BoolArray]]:
