@@ -111,9 +111,13 @@ class _BlasLibraries:
 
         If another thread is inside, it is one. If no library has a number, it is `default`.
         """
-        is_inside = getattr(self._state_of_thread, "is_inside", False)
-        n_outside = self._state_of_thread.n_outside if is_inside else self._n_outside()
-        return default if n_outside is None else n_outside
+        if getattr(self._state_of_thread, "is_inside", False):
+            n_outside = self._state_of_thread.n_outside
+            return default if n_outside is None else n_outside
+        with self._lock:
+            self._find_libraries()
+            libraries = (*self._of_process, *self._of_thread)
+        return min((library.get_threads() for library in libraries), default=default)
 
     def reset_after_fork(self) -> None:
         """Remove the threads that exist only in the parent process."""
@@ -123,12 +127,6 @@ class _BlasLibraries:
         if not is_inside:
             set_threads(self._numbers_outside)
             self._numbers_outside = {}
-
-    def _n_outside(self) -> int | None:
-        with self._lock:
-            self._find_libraries()
-            libraries = (*self._of_process, *self._of_thread)
-        return min((library.get_threads() for library in libraries), default=None)
 
     def _find_libraries(self) -> None:
         """Find the libraries, and again after each import, because imports may load libraries."""

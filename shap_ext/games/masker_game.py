@@ -207,12 +207,14 @@ class MaskerGame(GameOfModel):
         return in_order
 
     def _linearized_averages(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
-        return np.concatenate(
-            [
-                self._average(int(row))(of_pair[None])
-                for row, of_pair in zip(rows, outputs, strict=True)
-            ]
-        )
+        values = []
+        for row, of_pair in zip(rows.tolist(), outputs, strict=True):
+            if row not in self._averages:
+                no_players = np.zeros((1, self.n_players), dtype=bool)
+                ((_, empty_outputs),) = self._outputs(np.array([row]), no_players)
+                self._averages[row] = self.average.linearized_at(empty_outputs[0])
+            values.append(self._averages[row](of_pair[None]))
+        return np.concatenate(values)
 
     def _outputs(
         self, rows: IntArray, coalitions: CoalitionArray
@@ -278,13 +280,6 @@ class MaskerGame(GameOfModel):
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
         return self.predict(*inputs)
-
-    def _average(self, row: int) -> LinkedAverage:
-        if row not in self._averages:
-            no_players = np.zeros((1, self.n_players), dtype=bool)
-            ((_, outputs),) = self._outputs(np.array([row]), no_players)
-            self._averages[row] = self.average.linearized_at(outputs[0])
-        return self._averages[row]
 
 
 @dataclass

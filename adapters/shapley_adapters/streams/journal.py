@@ -121,19 +121,15 @@ def _bytes_of_array(array: Any) -> Iterator[bytes]:
         yield np.ascontiguousarray(array).tobytes()
         return
     for item in array.ravel():
-        if not _is_cell(item):
+        # The text of these says all about them.
+        is_plain = item is None or isinstance(item, (str, bytes, bool, int, float, complex))
+        module = type(item).__module__.partition(".")[0]
+        if not is_plain and module not in ("numpy", "pandas", "datetime", "decimal"):
             raise InvalidArgumentTypeError(
                 "rows must hold numbers, texts or times, from which a checkpoint recognises them; "
                 f"got {type(item).__name__}."
             )
         yield f"{type(item).__name__}:{item!r}\n".encode("utf-8", "surrogatepass")
-
-
-def _is_cell(item: Any) -> bool:
-    """Return whether the text of an item says all about it."""
-    module = type(item).__module__.partition(".")[0]
-    is_plain = item is None or isinstance(item, (str, bytes, bool, int, float, complex))
-    return is_plain or module in ("numpy", "pandas", "datetime", "decimal")
 
 
 def _is_data(value: Any) -> bool:
