@@ -32,7 +32,7 @@ def shap_values(
     gc_collect: bool,
 ) -> Any:
     """Return the attributions alone, as shap's KernelExplainer does; see `ModelExplainer`."""
-    if l1_reg is not None and (isinstance(l1_reg, str) or l1_reg != 0):
+    if l1_reg not in (None, "auto", False, 0):
         raise InvalidArgumentError(
             f"l1_reg={l1_reg!r} selects features by lasso, which these estimators do not do: "
             "they estimate all features. Leave out l1_reg."

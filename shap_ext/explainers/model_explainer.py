@@ -164,9 +164,9 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
             Whether to show no progress bar.
         check_additivity : bool
             Whether to refuse attributions that do not sum to the model's output.
-        l1_reg : None, False or 0
-            KernelExplainer selects features by lasso. These estimators keep all features, so any
-            other value is refused.
+        l1_reg : None, "auto", False or 0
+            KernelExplainer selects features by lasso. These estimators estimate all features,
+            whichever of these is passed; any other value is refused.
         gc_collect : False
             Memory is bounded by the size of a batch, so True is refused.
 

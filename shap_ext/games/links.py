@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,16 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     NonFiniteValueError,
+    warn_user,
 )
 from shapley_adapters.games.evaluation import background_mean
 
 _STEP = 1e-4
 """Step of the link's numerical derivative; the one that shap takes."""
+
+_LEAST_PROBABILITY = 1e-15
+"""Probabilities are clipped to this distance from 0 and 1 before their logit, as in shap's
+KernelExplainer."""
 
 _BY_NAME = {"identity": shap.links.identity, "logit": shap.links.logit}
 """The links that shap's KernelExplainer knows by name."""
@@ -58,6 +63,7 @@ class LinkedAverage:
     link: Callable[[Any], Any]
     weights: FloatArray | None = None
     background_weights: FloatArray | None = None
+    _warned: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
         """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
@@ -87,16 +93,46 @@ class LinkedAverage:
 
     def _linked(self, outputs: FloatArray) -> FloatArray:
         """Return linked outputs; refuse outputs that the link makes infinite."""
-        linked = np.asarray(self.link(outputs), dtype=np.float64)
+        linked = self._of_link(outputs)
         is_lost = np.isfinite(outputs) & ~np.isfinite(linked)
         if is_lost.any():
             output, value = outputs[is_lost][0], linked[is_lost][0]
             raise NonFiniteValueError(
-                f"link turns an output of the model, {output}, into {value}. The logit of a "
-                "probability of 0 or 1 is infinite. Explain a function that keeps away from both, "
-                "such as lambda x: np.clip(model(x), 1e-6, 1 - 1e-6), or leave out link."
+                f"link turns an output of the model, {output}, into {value}. Explain a function "
+                "whose outputs the link takes, such as probabilities for the logit, or leave out "
+                "link."
             )
         return linked
+
+    def _of_link(self, outputs: FloatArray) -> FloatArray:
+        """Return what the link makes of outputs, in their shape; probabilities are clipped."""
+        if self.link is shap.links.logit:
+            clipped = np.clip(outputs, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+            are_clipped = (outputs != clipped) & (outputs >= 0) & (outputs <= 1)
+            if are_clipped.any():
+                outputs = np.where(are_clipped, clipped, outputs)
+                if not self._warned:  # once in a call
+                    self._warned.add("clipped")
+                    warn_user(
+                        "link='logit': the model returned probabilities of 0 or 1, whose logit is "
+                        f"infinite. They are clipped to {_LEAST_PROBABILITY} and "
+                        f"1 - {_LEAST_PROBABILITY}, as in shap's KernelExplainer."
+                    )
+        linked = self.link(outputs)
+        array = np.asarray(linked)
+        if array.dtype.kind not in "biuf":
+            is_array = isinstance(linked, np.ndarray)
+            got = f"an array of {array.dtype}" if is_array else type(linked).__name__
+            raise InvalidArgumentTypeError(
+                f"link must return numbers, one for each output of the model; it returned {got}. "
+                "Pass 'identity', 'logit', or a function such as np.log."
+            )
+        if array.shape != np.shape(outputs):
+            raise InvalidArgumentError(
+                f"link must return an array of the shape of its argument, {np.shape(outputs)}; it "
+                f"returned {array.shape}. Pass a function that NumPy applies to each entry."
+            )
+        return array.astype(np.float64)
 
     def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
         """Return the average with weights that make it right for the empty coalition, (B, K)."""
@@ -113,7 +149,7 @@ class LinkedAverage:
         Each row's weight is the ratio of the linearised link's rise from the mean to the link's
         own; at the mean itself that ratio is 1.
         """
-        link, mean = self.link, self._mean(outputs[None])[0]
+        link, mean = self._of_link, self._mean(outputs[None])[0]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             at_mean = link(mean)
             slope = (link(mean + _STEP) - at_mean) / _STEP

@@ -257,8 +257,33 @@ CASES = {
     "link is unknown": Call(VALUE, "link='logits' .*'logit'", build={"link": "logits"}),
     "link is infinite": Call(
         NonFiniteValueError,
-        r"link turns .* (0|1)\.0, into .*np\.clip",
-        build={"model": lambda x: (x[:, 0] > 0) * 1.0, "link": shap.links.logit},
+        r"link turns .* 0\.0, into -inf",
+        build={"model": lambda x: (x[:, 0] > 0) * 1.0, "link": np.log},
+    ),
+    "link is logit, outputs are no probabilities": Call(
+        NonFiniteValueError,
+        r"link turns .* -1\.5, into nan.*probabilities",
+        build={"model": lambda x: (x[:, 0] > 1e9) - 1.5, "link": "logit"},
+    ),
+    "link returns a text": Call(
+        TYPE, "link must return numbers.* str", build={"link": lambda x: "a"}
+    ),
+    "link returns texts": Call(
+        TYPE, "link must return numbers.* array of <U", build={"link": lambda x: x.astype(str)}
+    ),
+    "link returns nothing": Call(
+        TYPE, "link must return numbers.* NoneType", build={"link": lambda x: None}
+    ),
+    "link returns complex numbers": Call(
+        TYPE, "link must return numbers.* complex128", build={"link": lambda x: x * 1j}
+    ),
+    "link returns too few": Call(
+        VALUE, r"link must return .* shape .* it returned", build={"link": lambda x: x[:1]}
+    ),
+    "link of a masker returns a text": Call(
+        TYPE,
+        "link must return numbers.* str",
+        build={"link": lambda x: "a", "masker": shap.maskers.Partition(BACKGROUND)},
     ),
     "linearize_link is a number": Call(TYPE, "linearize_link", build={"linearize_link": 1}),
     # Names and groups

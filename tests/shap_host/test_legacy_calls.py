@@ -16,6 +16,7 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     NoExpectedValueError,
+    ShapleyExtWarning,
 )
 from tests.shap_host.games import (
     ROUNDING,
@@ -104,7 +105,13 @@ def test_arguments_of_kernel_explainer_are_refused_with_their_new_names(old, wor
 def test_neutral_arguments_of_kernel_explainer_are_taken():
     explainer = build()
     plain = explainer.shap_values(X)
-    for neutral in ({"l1_reg": False}, {"l1_reg": 0}, {"l1_reg": None}, {"gc_collect": False}):
+    for neutral in (
+        {"l1_reg": "auto"},
+        {"l1_reg": False},
+        {"l1_reg": 0},
+        {"l1_reg": None},
+        {"gc_collect": False},
+    ):
         np.testing.assert_array_equal(explainer.shap_values(X, **neutral), plain)
     np.testing.assert_array_equal(explainer.shap_values(X=X, silent=True), plain)
 
@@ -316,3 +323,40 @@ def test_shares_that_are_too_small_say_what_they_need(member, needed):
 def test_oracle_agrees_with_a_row_that_is_given_as_a_series():
     one = build(name="enumeration").shap_values(pd.Series(X[2]))
     np.testing.assert_allclose(one, oracle(curved, X[2:], BACKGROUND)[0], **ROUNDING)
+
+
+@pytest.mark.parametrize("link", ["logit", shap.links.logit])
+@pytest.mark.parametrize("algorithm", ["enumeration", "oddgp", "leastsquares"])
+def test_the_logit_of_probabilities_of_0_and_1_is_that_of_kernel_explainer(link, algorithm):
+    def chance(x):  # 0 and 1 for many rows
+        return np.clip(0.5 + x @ [1.0, -2.0, 0.5], 0, 1)
+
+    background, x = rows(1, 3, seed=4), rows(6, 3)
+    explainer = shap.Explainer(chance, background, link=link, algorithm=algorithm)
+    with pytest.warns(ShapleyExtWarning, match="clipped to 1e-15 and 1 - 1e-15") as warned:
+        got = explainer.shap_values(x, silent=True)
+    assert len([one for one in warned if "clipped" in str(one.message)]) == 1
+    theirs = shap.KernelExplainer(chance, background, link="logit")
+    assert {0.0, 1.0} <= set(chance(x))
+    wanted = theirs.shap_values(x, l1_reg=False, silent=True)
+    np.testing.assert_allclose(got, wanted, atol=1e-6)
+    np.testing.assert_allclose(explainer.expected_value, theirs.expected_value, atol=1e-9)
+
+
+def test_clipped_probabilities_beside_several_background_rows_stay_finite():
+    def chances(x):
+        certain = np.clip(0.5 + x @ [1.0, -2.0, 0.5], 0, 1)
+        return np.column_stack([1 - certain, certain])
+
+    background, x = rows(5, 3, seed=4), rows(6, 3)
+    for linearized in (True, False):
+        explainer = shap.Explainer(
+            chances, background, link="logit", algorithm="enumeration", linearize_link=linearized
+        )
+        with pytest.warns(ShapleyExtWarning, match="clipped"):
+            got = explainer.shap_values(x)
+        assert np.isfinite(got).all()
+        if not linearized:  # as in KernelExplainer
+            theirs = shap.KernelExplainer(chances, background, link="logit")
+            wanted = theirs.shap_values(x, l1_reg=False, silent=True)
+            np.testing.assert_allclose(got, wanted, atol=1e-6)
