@@ -150,10 +150,11 @@ def with_floats(frame: pd.DataFrame) -> pd.DataFrame:
     the same type.
     """
     frame = frame.copy(deep=False)
-    for name, dtype in frame.dtypes.items():
+    for index, dtype in enumerate(frame.dtypes):  # columns may have one name
         is_number = is_numeric_dtype(dtype) or is_bool_dtype(dtype)
         if is_number and not isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
-            frame[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            floats = frame.iloc[:, index].to_numpy(dtype=np.float64, na_value=np.nan)
+            frame.isetitem(index, floats)
     return frame
 
 

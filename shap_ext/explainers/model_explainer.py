@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
 from typing import IO, Any
 
@@ -234,4 +234,12 @@ def _checked_names(name: str, names: object) -> list[Any] | None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidArgumentTypeError(f"{name} must be a list of names; got {names!r}.")
-    return list(names)
+    listed = list(names)
+    for index, entry in enumerate(listed):
+        if not isinstance(entry, Hashable):
+            raise InvalidArgumentTypeError(
+                f"{name}[{index}] is {entry!r}, a {type(entry).__name__}, not a name. Pass a flat "
+                "list with one name for each, such as ['age', 'income']; joined columns are "
+                "groups=."
+            )
+    return listed

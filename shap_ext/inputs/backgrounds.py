@@ -17,11 +17,18 @@ from pandas.api.types import is_numeric_dtype
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.frames import pandas_frame, type_name, with_floats
-from shapley_adapters.torch_support.tensor_arrays import array_of
+from shapley_adapters.torch_support.tensor_arrays import is_tensor
 
 from ..argument_types import Dtype, Masker
 from ..shap_internals import SUMMARIES, DenseData, SparseData, background_of, names_of_summary
-from .datasets import Dataset, check_cells, frame_values, is_number, plain_array_of
+from .datasets import (
+    Dataset,
+    check_cells,
+    frame_values,
+    is_number,
+    plain_array_of,
+    tensor_values,
+)
 
 
 def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
@@ -144,7 +151,8 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
     A table with many rows is sampled as in shap, but with a warning.
     """
-    masker = plain_array_of(array_of(pandas_frame(masker, "masker")), "masker")
+    masker = tensor_values(masker, "masker") if is_tensor(masker) else masker
+    masker = plain_array_of(pandas_frame(masker, "masker"), "masker")
     if isinstance(masker, SUMMARIES):
         return checked_summary(masker), None
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
@@ -185,8 +193,10 @@ def first_rows(masker: Masker, background: Background) -> Any:
     values = background.values[:1]
     if background.columns is None or background.is_sparse:
         return values
-    frame = pd.DataFrame(values, columns=background.columns)
-    return frame if background.dtypes is None else frame.astype(dict(background.dtypes))
+    frame = pd.DataFrame(values)
+    if background.dtypes is not None:
+        frame = frame.astype(dict(enumerate(background.dtypes)))
+    return frame.set_axis(background.columns, axis=1)
 
 
 def check_masker(masker: Any) -> None:
@@ -249,14 +259,16 @@ def model_input_maker(
     dtypes = _column_dtypes(background, dataset)
 
     def as_frame(masked: npt.NDArray[Any]) -> pd.DataFrame:
-        frame = pd.DataFrame(masked, columns=columns, dtype=masked.dtype)
-        return frame if dtypes is None else frame.astype(dtypes)
+        if dtypes is None:
+            return pd.DataFrame(masked, columns=columns, dtype=masked.dtype)
+        # By position, because columns may have one name.
+        return pd.DataFrame(masked, dtype=masked.dtype).astype(dtypes).set_axis(columns, axis=1)
 
     return as_frame
 
 
-def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] | None:
-    """Return the type of each column; None if all columns have the type of the array.
+def _column_dtypes(background: Background, dataset: Dataset) -> dict[int, Any] | None:
+    """Return the type of each column by position; None if all columns have the type of the array.
 
     If rows and background have the same type, it is the type of the column; otherwise types of
     numbers are promoted.
@@ -266,7 +278,7 @@ def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] |
     values = np.asarray(dataset.values)
     common = np.result_type(values, background.values)
     dtypes = {}
-    for index, column in enumerate(background.columns):
+    for index in range(len(background.columns)):
         row_dtype = _column_dtype(dataset.dtypes, values, index)
         background_dtype = _column_dtype(background.dtypes, background.values, index)
         if dataset.dtypes is None and not is_number(background_dtype):
@@ -275,7 +287,7 @@ def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] |
             background_dtype = row_dtype
         dtype = _common_dtype(row_dtype, background_dtype)
         if dtype != common:
-            dtypes[column] = dtype
+            dtypes[index] = dtype
     return dtypes or None
 
 

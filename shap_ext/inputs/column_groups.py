@@ -99,11 +99,13 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
         found = np.unique(of_entries)
         groups = {f"Group {label}": np.flatnonzero(of_entries == label).tolist() for label in found}
     names = [str(name) for name in column_names]
-    by_name = {name: index for index, name in enumerate(column_names)}
+    by_name: dict[Any, list[int]] = {}
+    for index, name in enumerate(column_names):
+        by_name.setdefault(name, []).append(index)
     owner: dict[int, str] = {}
     for group, members in [] if groups is None else checked_groups(groups):
         for member in members:
-            column = _column_index(member, by_name, group)
+            column = _column_index(member, by_name, len(names), group)
             if column in owner:
                 raise InvalidArgumentError(
                     f"groups puts column {names[column]!r} into both {owner[column]!r} and "
@@ -179,17 +181,25 @@ def _check_different_names(names: Sequence[Any]) -> None:
         first[str(name)] = name
 
 
-def _column_index(member: object, by_name: Mapping[Any, int], group: str) -> int:
+def _column_index(
+    member: object, by_name: Mapping[Any, list[int]], n_columns: int, group: str
+) -> int:
     if not isinstance(member, Hashable):
         raise InvalidArgumentTypeError(
             f"groups[{group!r}] must hold names or indices of columns; got {member!r}."
         )
-    if member in by_name:
-        return by_name[member]
-    if isinstance(member, (int, np.integer)) and 0 <= member < len(by_name):
+    indices = by_name.get(member, [])
+    if len(indices) > 1:
+        raise InvalidArgumentError(
+            f"groups[{group!r}] names column {member!r}, but {len(indices)} columns have this "
+            f"name. Name it by its index, one of {indices}."
+        )
+    if indices:
+        return indices[0]
+    if isinstance(member, (int, np.integer)) and 0 <= member < n_columns:
         return int(member)
     raise InvalidArgumentError(
-        f"groups[{group!r}] names column {member!r}, which is not among the {len(by_name)} "
+        f"groups[{group!r}] names column {member!r}, which is not among the {n_columns} "
         "columns. Use names of the DataFrame's columns, feature_names, or indices from 0."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ from shapley_adapters.frames import pandas_frame, type_name
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Dtype
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -168,9 +165,7 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
     if scipy.sparse.issparse(data):
         return Dataset(_checked_sparse(data, name), is_sparse=True)
     if hasattr(data, "detach"):
-        if str(data.layout) != "torch.strided":
-            raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-        return Dataset(array_of(data))
+        return Dataset(tensor_values(data, name))
     if not is_table and _holds_texts(data):
         return Dataset(list(data["text"]))
     if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
@@ -186,6 +181,14 @@ def _holds_texts(data: object) -> bool:
     """Return whether `data` has a column of texts, like data sets of Hugging Face."""
     names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
     return "text" in (names or ())
+
+
+def tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
+    """Return a tensor as an array; refuse a sparse one."""
+    if str(tensor.layout) != "torch.strided":
+        raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
+    values: npt.NDArray[Any] = array_of(tensor)
+    return values
 
 
 def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:

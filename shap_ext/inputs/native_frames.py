@@ -14,6 +14,8 @@ from shapley_adapters.frames import frame_like
 
 def empty_table(data: Any) -> nw.DataFrame[Any] | None:
     """Return the columns of a frame of any package, without rows; None of anything else."""
+    if isinstance(data, pd.DataFrame):  # narwhals takes no columns of one name
+        data = data.loc[:, ~data.columns.duplicated()]
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         frame = frame.head(0).collect()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapley_adapters.array_types import BoolArray, FloatArray, IntArray
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
@@ -125,6 +125,8 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     is_one = isinstance(getattr(explanation, "feature_names", None), str)
     shapes = {1: _SHAPES[1]} if is_one else _SHAPES
     intervals = intervals_of(explanation, level, "scatter", shapes, _REMEDY)
+    _check_features(explanation)
+    _check_features(plot.arguments["color"])
     if intervals.values.ndim == 1 and not is_one:
         raise InvalidArgumentError(
             "plots.scatter needs columns of features, but got one row. Choose a feature: "
@@ -144,6 +146,24 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
         _draw_errors(Drawing(axes, axes.get_children()), explanation[:, feature], column)
     _add_level(axes_of_columns[0], level)
     return plot.finish(axes_of_columns[-1])
+
+
+def _check_features(explanation: Any) -> None:
+    """Refuse feature values that shap can place neither on an axis nor on a scale of colours."""
+    data = getattr(explanation, "data", None)
+    if not isinstance(data, np.ndarray) or data.dtype.kind not in "OMm":
+        return
+    columns = data.reshape(len(data), -1).T
+    for name, column in zip(np.atleast_1d(explanation.feature_names), columns, strict=True):
+        try:
+            encoded_features(column)
+        except TypeError as error:
+            kinds = ", ".join(sorted({type(cell).__name__ for cell in column}, reverse=True))
+            raise InvalidArgumentTypeError(
+                f"plots.scatter draws numbers or texts; the data of feature {str(name)!r} hold "
+                f"{kinds}. Number them: column = explanation[:, {str(name)!r}]; column.data = "
+                "pd.factorize(column.data, sort=True)[0], and pass column."
+            ) from error
 
 
 def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Intervals) -> None:

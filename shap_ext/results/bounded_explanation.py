@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import shap
 
-from shapley_adapters.errors import warn_user
+from shapley_adapters.errors import InvalidArgumentTypeError, warn_user
 
 from ..argument_types import Table
 from ..shap_internals import copied, copy_tracked, remove_tracked, set_bounds
@@ -99,6 +99,21 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         joined.seeds, joined.call = _joined_seeds(self, other), None
         joined.errors_cancel = self.errors_cancel and getattr(other, "errors_cancel", False)
         return joined
+
+    def cohorts(self, cohorts: Any) -> Any:
+        """Split the rows as shap does; for a number of cohorts, a tree splits data of numbers."""
+        columns = np.transpose(self.data) if isinstance(cohorts, int) and self.shape[1:] else ()
+        for name, column in zip(self.feature_names or (), columns, strict=False):
+            try:
+                np.asarray(column, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                kind = next(type(cell).__name__ for cell in column if not isinstance(cell, Real))
+                raise InvalidArgumentTypeError(
+                    f"cohorts={cohorts} splits rows by numbers, but the data of feature {name!r} "
+                    f"hold {kind}. Pass a label for each row, such as "
+                    f"explanation.cohorts(explanation[:, {name!r}].data.astype(str))."
+                ) from error
+        return super().cohorts(cohorts)
 
     def __neg__(self) -> Any:
         return self * -1

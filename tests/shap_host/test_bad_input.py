@@ -159,6 +159,11 @@ CASES = {
         r"X holds an image of shape \(9,\).*\(2, 2, 1\)",
         build={"masker": shap.maskers.Image(0.0, (2, 2, 1))},
     ),
+    "masker is a sparse tensor": Call(
+        TYPE,
+        r"masker is a sparse tensor.*masker\.to_dense",
+        build={"masker": torch.as_tensor(BACKGROUND).to_sparse()},
+    ),
     "masker is a sparse matrix without rows": Call(
         VALUE, "masker holds no", build={"masker": scipy.sparse.csr_matrix((0, N))}
     ),
@@ -297,6 +302,17 @@ CASES = {
         VALUE,
         "output_names holds 2 .* 3",
         build={"model": curved_columns, "output_names": ["a", "b"]},
+    ),
+    "a feature name is a list": Call(
+        TYPE,
+        r"feature_names\[1\] is \['b', 'c'\].* one name for each",
+        build={"feature_names": ["a", ["b", "c"], *"defghij"]},
+    ),
+    "a group names one of two columns": Call(
+        VALUE,
+        r"groups\['u'\] names column 'a', but 2 columns.*index",
+        x=FRAME.set_axis(list("aacdefghi"), axis=1),
+        build={"groups": {"u": ["a", "c"]}},
     ),
     "groups is a list": Call(TYPE, "groups must map", build={"groups": [[0, 1]]}),
     "a group is a text": Call(TYPE, r"groups\['u'\]", build={"groups": {"u": "ab"}}),
