@@ -379,17 +379,19 @@ def test_best_takes_the_cheaper_estimator_where_our_own_work_is_long(clock, monk
         clock.now += (1.0 if self.weights == "learned" else 1e-3) * len(values)
         return solve(self, design, values)
 
+    _, estimate = by_shap(curved, ROWS, max_evals=450)
+    assert estimate.choice == "oddgp: its own computation takes at most 2 s"
     monkeypatch.setattr(core.OddGP, "solve", slow)
     monkeypatch.setattr("shapley_adapters.pipeline.estimate._FEW_ENTRIES", 0)
     rows = np.tile(ROWS, (5, 1)) + np.arange(20)[:, None]
     model = clock.model(curved, 1e-6)
     values, estimate = by_shap(model, rows, max_evals=450)
-    assert estimate.choice.startswith("oddgp with weights='equal': our own work takes about")
+    assert estimate.choice.startswith("oddgp with weights='equal': its own computation takes about")
     explainer = shap_ext.OddGPExplainer(curved, np.zeros((1, 30)), weights="equal", seed=0)
     np.testing.assert_array_equal(explainer(rows, max_evals=450, silent=True).values, values)
     slow_model = clock.model(curved, 1e-2)  # which takes 90 s: then ours may take 20
     values, estimate = by_shap(slow_model, rows, max_evals=450)
-    assert estimate.choice.startswith("oddgp: our own work takes about")
+    assert estimate.choice.startswith("oddgp: its own computation takes about")
     by_name, _ = by_shap(curved, rows, "oddgp", max_evals=450)
     np.testing.assert_array_equal(by_name, values)
 
@@ -412,7 +414,7 @@ def test_best_takes_what_errs_less_of_what_is_clearly_cheaper(
     monkeypatch.setattr("shapley_adapters.pipeline.estimate._FEW_ENTRIES", 0)
     rows = np.random.default_rng(0).normal(size=(3, n_features))
     _, estimate = by_shap(clock.model(curved, 1e-7), rows, max_evals=8 * n_features)
-    assert estimate.choice.startswith(f"{choice}: our own work takes about")
+    assert estimate.choice.startswith(f"{choice}: its own computation takes about")
 
 
 @HOSTS

@@ -148,7 +148,7 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     )
     is_small = game.n_rows * n_players * budget.limit <= _FEW_ENTRIES
     if is_small and not may_enumerate:
-        reason = f"{named(first)}: our own work takes at most seconds"
+        reason = f"{named(first)}: its own computation takes at most {_UNNOTICED_SECONDS:g} s"
         saving = _saving_rows(game, settings)
         return replace(estimate_round(game, first, saving), choice=reason)
     chosen, new_budget, reason = first, settings.budget, ""
@@ -175,11 +175,11 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
             if less <= _CLEARLY_LESS * work:
                 chosen, work = candidate, less
         reason = (
-            f"{named(chosen)}: our own work takes about {work:.2g} s beside {model:.2g} s of "
-            "the model"
+            f"{named(chosen)}: its own computation takes about {work:.2g} s, the model "
+            f"{model:.2g} s"
         )
         if chosen is not first:
-            reason += f"; that of {named(first)} {own:.2g} s"
+            reason += f"; the computation of {named(first)} would take {own:.2g} s"
     if new_budget != n_all:
         warn_of_long_call(costs, chosen, budget.limit)
     memory.is_recording = False
