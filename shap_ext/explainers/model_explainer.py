@@ -14,13 +14,14 @@ import shap
 from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentTypeError, warn_user
 
 from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
-from ..inputs.explained_function import ExplainedFunction, explained_function
+from ..inputs.explained_function import ExplainedFunction, explained_function, text_vectorizer
 from ..inputs.native_frames import empty_table
+from ..maskers import TextSegments
 from ..shap_internals import Deserializer, Serializer, prepared_attributes
 from .legacy_calls import dict_of_row, shap_values
 
@@ -119,6 +120,14 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     model_output: str = "auto"
 
     def __post_init__(self) -> None:
+        vectorizer = text_vectorizer(self.model) if self.masker is None else None
+        if vectorizer is not None:
+            self.masker = TextSegments("words", mask_token="")
+            warn_user(
+                f"No masker was given. {type(vectorizer).__name__} takes texts, so words are "
+                "explained, and absent ones left out, as by masker=shap_ext.maskers."
+                "TextSegments('words', mask_token=''). Pass it, or another masker."
+            )
         self._masker_table = empty_table(getattr(self.masker, "data_frame", self.masker))
         masker, self._background_dtypes = bounded_background(self.masker)
         prepared = prepared_attributes(

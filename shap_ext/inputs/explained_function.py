@@ -119,6 +119,16 @@ def prediction(model: Model) -> ExplainedFunction:
     return explained_function(model)
 
 
+def text_vectorizer(model: Any) -> Any:
+    """Return the first step of a pipeline, or of its method, if it takes texts; else None."""
+    model = inner_model(model)
+    model = getattr(model, "__self__", model)
+    model = getattr(model, "best_estimator_", model)  # of a search
+    steps = getattr(model, "steps", None)  # of a Pipeline
+    first = steps[0][1] if isinstance(steps, list) and steps else None
+    return first if hasattr(first, "build_analyzer") else None
+
+
 def is_function(model: object) -> bool:
     """Return whether a model is explained as it is."""
     return is_torch_module(model) or callable(model)

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
-import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters.errors import InvalidArgumentTypeError
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.shap_host.games import ROUNDING, Seen
 
@@ -319,3 +323,33 @@ def test_a_text_that_is_no_list_is_refused_with_what_to_do():
     with pytest.raises(InvalidArgumentTypeError, match=r"got str\. Pass a list of texts, \[X\]"):
         explainer("so very good")
     assert not called
+
+
+REVIEWS = ["good film", "bad film", "very good sound", "not a good film, a bad one"] * 5
+CLASSIFIER = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(REVIEWS, [1, 0, 1, 0] * 5)
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+@pytest.mark.parametrize("algorithm", ["best", "oddgp", "enumeration"])
+@pytest.mark.parametrize("method", [None, "decision_function"])
+def test_pipelines_of_texts_explain_words_without_a_masker(form, algorithm, method):
+    model = CLASSIFIER if method is None else getattr(CLASSIFIER, method)
+    texts = ["not a good film", "bad"]
+    with pytest.warns(ShapleyExtWarning, match=r"TfidfVectorizer.*TextSegments\('words'"):
+        explainer = shap.Explainer(model, algorithm=algorithm, seed=0)
+    sv = explainer(form(texts))
+    words = shap_ext.maskers.TextSegments("words", mask_token="")
+    given = shap.Explainer(model, words, algorithm=algorithm, seed=0)(texts)
+    for row, text in enumerate(texts):
+        assert sv.feature_names[row] == text.split()
+        np.testing.assert_array_equal(sv.values[row], given.values[row])
+        whole = CLASSIFIER.decision_function([text])[0]
+        np.testing.assert_allclose(sv.values[row].sum() + sv.base_values[row], whole, atol=1e-9)
+
+
+def test_searches_over_pipelines_of_texts_explain_words_too():
+    search = GridSearchCV(CLASSIFIER, {"logisticregression__C": [1.0, 2.0]}, cv=2)
+    search.fit(REVIEWS, [1, 0, 1, 0] * 5)
+    with pytest.warns(ShapleyExtWarning, match="TfidfVectorizer"):
+        sv = shap.Explainer(search, algorithm="best", seed=0)(["a bad film"])
+    assert sv.feature_names[0] == ["a", "bad", "film"]
