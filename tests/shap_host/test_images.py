@@ -262,3 +262,52 @@ def test_labels_that_do_not_fit_are_refused():
         explainer(images)
     with pytest.raises(InvalidArgumentTypeError, match="array of whole numbers"):
         shap.Explainer(lambda x: x, by_zeros, groups=LABELS / 2, **options)
+
+
+def test_best_explains_large_images_by_their_quadrants():
+    """32 x 32 pixels take at most the 500 evaluations of shap's own default."""
+    shape = (32, 32, 3)
+    seen = Seen(lambda images: images[:, 4:8, 8:12].mean(axis=(1, 2, 3)) ** 2)
+    images = np.random.default_rng(0).random((2, *shape))
+    masker = shap.maskers.Image(0.0, shape)
+    explainer = shap.Explainer(seen, masker, algorithm="best", seed=0)
+    assert (explainer.budget_of(images).evaluations == 500).all()
+    sv = explainer(images, error_bounds=True)
+    assert sum(map(len, seen.calls)) <= 2 * 500 + 3
+    assert explainer.last_estimate.choice == (
+        "hierarchy: squares of squares, because the image has 1024 pixels, more than 64; at most "
+        "500 evaluations, as in shap"
+    )
+    assert sv.call.choice == explainer.last_estimate.choice
+    sums = sv.values.sum(axis=(1, 2, 3)) + sv.base_values
+    np.testing.assert_allclose(sums, seen(images), **ROUNDING)
+    inside = sv.values[:, 4:8, 8:12].sum(axis=(1, 2, 3))
+    np.testing.assert_allclose(inside, seen(images), rtol=0.01)
+    same = shap.Explainer(seen, masker, algorithm="hierarchy", seed=0)
+    np.testing.assert_array_equal(same(images, max_evals=500).values, sv.values)
+    more = explainer(images, max_evals=900)
+    assert (explainer.last_estimate.evaluations > 500).all()
+    assert more.values.shape == images.shape
+    with pytest.warns(ShapleyExtWarning, match="did not reach the tolerance"):
+        explainer(images, tolerance="0.1%")  # which asks for as many as it takes
+    assert (explainer.last_estimate.evaluations > 500).any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "call"),
+    [
+        ((8, 8, 1), {}, {"max_evals": 1100}),
+        ((9, 8, 1), {"groups": {"upper": list(range(36)), "lower": list(range(36, 72))}}, {}),
+        ((9, 8, 1), {}, {"interactions": True, "max_evals": 1200}),
+        ((9, 8, 1), {}, {"max_seconds": 1.5}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:max_evals=.* is little for")  # on a slow machine
+def test_best_explains_other_images_by_pixels_or_groups(shape, options, call):
+    images = np.random.default_rng(0).random((1, *shape))
+    masker = shap.maskers.Image(0.0, shape)
+    explainer = shap.Explainer(
+        lambda x: x[:, 0, 0, 0] * x[:, 1, 1, 0], masker, algorithm="best", seed=0, **options
+    )
+    explainer(images, **call)
+    assert "hierarchy" not in explainer.last_estimate.choice
