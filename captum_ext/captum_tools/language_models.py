@@ -34,7 +34,8 @@ from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
 from ..games.answer_scores import AnswerScores
-from ..inputs.prompts import check_prompt, players_of_parts, seeded_draws
+from ..inputs.global_generators import seeded_draws
+from ..inputs.prompts import check_prompt, players_of_parts
 from ..results.language_model_results import LLMAttributionResult
 
 _ATTRIBUTE = inspect.signature(captum.attr.LLMAttribution.attribute)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import captum.attr
@@ -114,20 +111,3 @@ def inputs_of_cases(inp: Any) -> list[Any]:
         case.baselines = values
         cases.append(case)
     return cases
-
-
-@contextmanager
-def seeded_draws(seed: int | None) -> Iterator[None]:
-    """Let functions of baselines draw from a seed by `random` and NumPy; restore both after."""
-    if seed is None:
-        yield
-        return
-    # The functions of users draw from NumPy's global generator.
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    random.seed(seed)
-    np.random.seed(np.random.SeedSequence(seed).generate_state(4))  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
