@@ -104,10 +104,15 @@ class CoalitionExplainer(ModelExplainer):
         del args
         return estimate(game, self._estimator(), settings)
 
-    def _plan(self, explained: ExplainedRows, settings: Settings) -> tuple[Any, Settings]:
-        """Return the estimator of a call and its settings, which may depend on the players."""
+    def _settings(self, explained: ExplainedRows, settings: Settings) -> Settings:
+        """Return the settings of a call, which may depend on the players."""
         del explained
-        return self._estimator(), settings
+        return settings
+
+    def _estimator_of_call(self, settings: Settings) -> Estimator[Any]:
+        """Return the estimator of a call with these settings."""
+        del settings
+        return self._estimator()
 
     def _graph(self, explained: ExplainedRows) -> Structure | Sequence[Structure] | None:
         """Return the graph or hierarchy of the players, for explainers with `has_graph`."""
@@ -260,7 +265,7 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        _, settings = self._plan(explained, settings)
+        settings = self._settings(explained, settings)
         result = replace(self._estimate(game, args, settings), unit=self._unit())
         self.last_estimate = result
         if check_additivity:
@@ -361,7 +366,8 @@ class CoalitionExplainer(ModelExplainer):
             budget_name="max_evals",
             fewer_players=explained.fewer_players,
         )
-        return budget_of(self._valued(explained), *self._plan(explained, settings))
+        settings = self._settings(explained, settings)
+        return budget_of(self._valued(explained), self._estimator_of_call(settings), settings)
 
     def shap_interaction_values(self, X: Rows, *, index: str = "shapley", **options: Any) -> Any:
         """Return the interactions of all pairs of features alone, as TreeExplainer does.

@@ -105,18 +105,21 @@ class BestExplainer(SamplingExplainer):
         structure = self.explained_function().structure
         return self.masker is None and structure is not None and not hasattr(structure, "coef_")
 
-    def _plan(self, explained: ExplainedRows, settings: Settings) -> tuple[Any, Settings]:
+    def _settings(self, explained: ExplainedRows, settings: Settings) -> Settings:
         """Take the hierarchy of an image of many pixels."""
         shape = image_shape(self.masker)
         is_large = shape is not None and np.prod(shape[:2]) > _MOST_PIXELS
         needs_players = self.groups is not None or settings.interactions or settings.max_seconds
         if not is_large or needs_players:
-            return self._estimator(), settings
+            return settings
         budget = settings.budget
         if budget is None and settings.tolerance is None:
             budget = _EVALUATIONS_OF_IMAGES
         trees = trees_of_rows(None, explained, self.masker)
-        return core.Hierarchy(), replace(settings, graph=trees, budget=budget)
+        return replace(settings, graph=trees, budget=budget)
+
+    def _estimator_of_call(self, settings: Settings) -> Estimator[Any]:
+        return self._estimator() if settings.graph is None else core.Hierarchy()
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         if settings.graph is not None:  # of an image

@@ -348,7 +348,7 @@ def test_bad_budgets_are_refused(row, bad):
 
 @every_class
 @pytest.mark.parametrize(
-    "mask", [torch.zeros(1, 4).long(), torch.zeros(1, N_FEATURES), "mask"], ids=repr
+    "mask", [torch.zeros(1, 4).long(), torch.full((1, N_FEATURES), 0.5), "mask"], ids=repr
 )
 def test_wrong_masks_are_refused(row, mask):
     with pytest.raises(ShapleyExtError, match="feature_mask"):
