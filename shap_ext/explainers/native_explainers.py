@@ -20,6 +20,7 @@ from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.pipeline.result import blank_estimate
 
+from ..argument_types import Table
 from ..games.dense_game import TabularGame
 from ..games.sparse_game import SparseGame
 
@@ -29,7 +30,7 @@ outputs: trees of some libraries compute in single precision."""
 
 
 def exact_values(
-    structure: Any, game: Any, rows: Any, has_paths: bool, seed: int
+    structure: object, game: object, rows: Table, has_paths: bool, seed: int
 ) -> Estimate | None:
     """Return the exact attributions of rows; None where the structure does not give them.
 
@@ -59,8 +60,7 @@ def exact_values(
         if is_linear:
             base, values = _linear_values(structure, game.rows, game.background, weights)
         elif has_paths:
-            rows = rows.toarray() if scipy.sparse.issparse(rows) else pandas_frame(rows, "X")
-            base, values = _tree_values(structure, rows)
+            base, values = _tree_values(structure, _dense(pandas_frame(rows, "X")))
         else:
             base, values = _tree_values(structure, game.rows, data=game.background)
     except Exception:  # of any kind: then shap has no answer for these trees and rows
@@ -90,22 +90,22 @@ def exact_values(
 
 
 def _linear_values(
-    model: Any, rows: Any, background: Any, weights: FloatArray | None
+    model: Any, rows: Table, background: Table, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the base values, (K,), and attributions, (R, D, K)."""
-    coefficients = model.coef_
-    if scipy.sparse.issparse(coefficients):
-        coefficients = coefficients.toarray()
-    coefficients = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))  # (K, D)
+    coefficients = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=np.float64))  # (K, D)
     if weights is None:
         weights = np.full(background.shape[0], 1 / background.shape[0])
     average = weights @ background
     base: FloatArray = average @ coefficients.T + model.intercept_
-    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
-    return base, (dense - average)[:, :, None] * coefficients.T
+    return base, (_dense(rows) - average)[:, :, None] * coefficients.T
 
 
-def _tree_values(model: Any, rows: Any, **options: Any) -> tuple[FloatArray, FloatArray]:
+def _dense(table: Any) -> Any:
+    return table.toarray() if scipy.sparse.issparse(table) else table
+
+
+def _tree_values(model: object, rows: Table, **options: Any) -> tuple[FloatArray, FloatArray]:
     """Return the base values, (R, K), and attributions, (R, D, K)."""
     explained = shap.TreeExplainer(model, **options)(rows, check_additivity=False)
     values = np.asarray(explained.values, dtype=np.float64)

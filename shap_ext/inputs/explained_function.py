@@ -242,7 +242,7 @@ class LogOdds:
 
     probabilities: Callable[[Any], Any]
 
-    def __call__(self, rows: Any) -> FloatArray:
+    def __call__(self, rows: Table) -> FloatArray:
         """Return the log-odds, (n,) or (n, K)."""
         shares = np.asarray(self.probabilities(rows), dtype=np.float64)
         if shares.ndim == 2 and shares.shape[1] == 2:  # the two classes
@@ -259,7 +259,7 @@ class _LogOf:
 
     predict: Callable[[Any], Any]
 
-    def __call__(self, rows: Any) -> FloatArray:
+    def __call__(self, rows: Table) -> FloatArray:
         return np.log(np.asarray(self.predict(rows), dtype=np.float64))
 
 
@@ -270,7 +270,7 @@ class _AfterSteps:
     steps: Any
     predict: Callable[[Any], Any]
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: Table) -> Any:
         return self.predict(self.steps.transform(rows))
 
 
@@ -280,7 +280,7 @@ class _TreeSums:
 
     model: Any
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: Table) -> Any:
         return shap.TreeExplainer(self.model).model.predict(np.asarray(rows))
 
 

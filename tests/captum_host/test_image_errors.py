@@ -1,5 +1,7 @@
 """captum's pictures beside the standard errors: scales, arguments of captum."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -44,12 +46,13 @@ def test_standard_errors_have_their_own_scale_from_zero():
 @pytest.mark.parametrize("sign", ["all", "absolute_value", "positive", "negative"])
 def test_both_pictures_have_the_unit_of_the_attributions(sign):
     values, errors = image()
-    expected = {
+    parts: dict[str, Any] = {
         "all": lambda sums: sums,
         "absolute_value": np.abs,
         "positive": lambda sums: np.maximum(sums, 0),
         "negative": lambda sums: np.minimum(sums, 0),
-    }[sign](values.sum(2))
+    }
+    expected = parts[sign](values.sum(2))
     axes, (picture, _) = draw_unshown(values, errors, sign=sign)
     low, high = picture.get_clim()
     np.testing.assert_allclose(picture.get_array(), np.clip(expected, low, high))

@@ -114,13 +114,13 @@ def test_many_cases_have_honest_errors(method, kind):
 
 
 def test_draws_follow_from_the_seed_and_leave_the_generators_alone():
-    states = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    states = random.getstate(), np.random.get_state(legacy=False)["state"]["key"].tolist()  # noqa: NPY002
     one, same, other = (
         explained(Exact(MODEL, seed=seed), ProductBaselines(MANY)).seq_attr for seed in (0, 0, 1)
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == states  # noqa: NPY002
+    assert (random.getstate(), np.random.get_state(legacy=False)["state"]["key"].tolist()) == states  # noqa: NPY002
 
 
 def test_a_budget_that_pays_for_no_errors_is_refused():

@@ -152,7 +152,7 @@ def test_other_inputs_of_shap(kind):
 # The models of captum's users
 
 
-class Recurrent(torch.nn.Module if torch else object):
+class Recurrent(torch.nn.Module if torch else object):  # type: ignore[misc]
     """A GRU whose state is that of a batch of one series."""
 
     def __init__(self):

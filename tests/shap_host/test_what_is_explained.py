@@ -4,6 +4,8 @@ A grid of frames, maskers and models, each by three algorithms with all coalitio
 enumeration that knows none of these.
 """
 
+from typing import Any
+
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -85,7 +87,7 @@ MODELS = {
     "function": (product, lambda x: x[:, 0] * x[:, 1], "raw", None),
 }
 
-FRAMES = {
+FRAMES: dict[str, Any] = {
     "array": lambda frame: frame.to_numpy(),
     "pandas": lambda frame: frame,
     "nullable": lambda frame: frame.convert_dtypes(),
