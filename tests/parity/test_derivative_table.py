@@ -102,6 +102,8 @@ def test_what_is_asked_for_is_taken_or_refused_with_the_reason(name, way, explai
         _, estimate = explain(net, x, way)
     assert estimate.cooperators.tolist() == [way] * 3
     ours = [str(w.message) for w in caught if issubclass(w.category, ShapleyExtWarning)]
+    if name == "quantised":  # whether its rows share a batch with others depends on the clock
+        ours = [text for text in ours if "influence each other" not in text]
     assert len(ours) == bool(words)
     assert not words or re.search(words[1:], ours[0])
 
