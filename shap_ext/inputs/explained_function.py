@@ -95,9 +95,9 @@ def explained_function(model: Model, model_output: str = "auto") -> ExplainedFun
     return _of_estimator(model, model_output)
 
 
-def prediction_function(model: Model, model_output: str = "auto") -> Callable[..., Any]:
+def prediction_function(model: Model) -> Callable[..., Any]:
     """Return the function that is explained, on arrays: torch modules run without gradients."""
-    function: Callable[..., Any] = explained_function(model, model_output).model
+    function: Callable[..., Any] = explained_function(model).model
     if is_torch_module(function):
         from shapley_adapters.torch_support.array_module import ArrayModule
 
