@@ -7,10 +7,10 @@ import scipy.sparse
 import shap
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import SVC
 
 from tests.parity.cases import Case, Kind, show_with
 from tests.shap_host.games import curved
@@ -158,7 +158,7 @@ def mixed_frame_and_pipeline():
     encoder = ColumnTransformer(
         [("names", OneHotEncoder(), ["city", "size"])], remainder="passthrough"
     )
-    pipeline = make_pipeline(encoder, LogisticRegression(max_iter=500)).fit(data, target)
+    pipeline = make_pipeline(encoder, SVC()).fit(data, target)  # no sum of its columns
     x, background = data.iloc[:N_ROWS], data.iloc[20:23]
     games = frame_games(pipeline.decision_function, x, background)
     return case(pipeline, background, x, games=games, n_players=7, plot=bar)
