@@ -9,7 +9,6 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 import scipy.sparse
 import shap
@@ -91,8 +90,10 @@ FRAMES: dict[str, Any] = {
     "array": lambda frame: frame.to_numpy(),
     "pandas": lambda frame: frame,
     "nullable": lambda frame: frame.convert_dtypes(),
-    "polars": polars.from_pandas,
-    "arrow": lambda frame: polars.from_pandas(frame).to_arrow(),
+    "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
+    "arrow": lambda frame: pytest.importorskip("pyarrow").Table.from_pandas(
+        frame, preserve_index=False
+    ),
     "sparse": lambda frame: scipy.sparse.csr_matrix(frame.to_numpy()),
 }
 

@@ -144,6 +144,7 @@ class BackgroundRegression(Estimator[BackgroundDesign]):
             keys.min(axis=1), axis=0, return_index=True, return_inverse=True
         )
         n_affordable = (request.budget - len(request.known)) // 2
+        of_pair = of_pair.ravel()  # NumPy 2.0 returns a column
         is_kept = np.argsort(np.argsort(first))[of_pair] < n_affordable
         selection = select_units(request.known, keys[is_kept][None], request.budget)
         pairs = selection.positions[0, : selection.n_units[0]]
