@@ -116,7 +116,7 @@ class AggregateExplainer(ModelExplainer):
 
     def _base_explainers(self) -> list[BaseExplainer]:
         has_unit = self.model_output != "auto"
-        model = self.explained_function().model if has_unit else self.model
+        model = self.explained_function.model if has_unit else self.model
         return [
             base_explainer_of(
                 spec,

@@ -89,7 +89,7 @@ class CoalitionExplainer(ModelExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.explained_function()  # raises its errors now, not in the first call
+        _ = self.explained_function  # raises its errors now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
         checked_n_jobs(self.n_jobs)
@@ -575,17 +575,18 @@ class CoalitionExplainer(ModelExplainer):
         weights = explained.game.background_weights
         return ValuedGame(explained.game, value_function, background_weights=weights)
 
-    def explained_function(self, model_output: str | None = None) -> ExplainedFunction:
-        """Return what is explained of the model; value functions are those of predictions."""
+    @property
+    def explained_function(self) -> ExplainedFunction:
+        """What is explained of the model; value functions are those of predictions."""
         is_raw = checked_value_function(self.value_function).is_raw
-        if model_output is None and self.model_output == "auto" and not is_raw:
+        if self.model_output == "auto" and not is_raw:
             return prediction(self.model)
-        return super().explained_function(model_output)
+        return super().explained_function
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call with their game, of this model or of another one."""
         make = ExplainedRowsMaker(
-            model=self.explained_function().model if model is None else model,
+            model=self.explained_function.model if model is None else model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
             masker_table=self._masker_table,
@@ -599,7 +600,7 @@ class CoalitionExplainer(ModelExplainer):
     def _unit(self) -> str:
         """Return the unit of the values: of the outputs or of a value function, behind the link."""
         value_function = checked_value_function(self.value_function)
-        unit = self.explained_function().unit if value_function.is_raw else value_function.kind
+        unit = self.explained_function.unit if value_function.is_raw else value_function.kind
         link = checked_link(self.link)
         return unit if link is shap.links.identity else f"{unit}, link {link.__name__}"
 
@@ -611,7 +612,7 @@ class CoalitionExplainer(ModelExplainer):
             names = getattr(inner_model(self.model), "output_names", None)
         if names is None:
             columns = game.output_columns if isinstance(game, GameOfModel) else None
-            own = (self.explained_function().classes, columns)
+            own = (self.explained_function.classes, columns)
             return next((one for one in own if one is not None and len(one) == n_outputs), None)
         if names is not None and len(names) != n_outputs:
             raise InvalidArgumentError(

@@ -6,7 +6,7 @@ import copy
 import copyreg
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from ..games.explained_rows import ExplainedRows
 from ..maskers import ConditionalMasker
 from ..shap_internals import image_shape
 from .coalition_explainer import CoalitionExplainer
-from .native_explainers import exact_values
+from .native_explainers import NativeExplainer
 from .player_trees import trees_of_rows
 from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
@@ -88,22 +88,35 @@ class BestExplainer(SamplingExplainer):
 
     name = "best"
 
+    _known_native: NativeExplainer | None = field(default=None, init=False)
+
     def _estimator(self) -> core.Best:
         return core.Best()
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call; trees without a background need no other reference."""
-        if model is None and self._has_paths() and len(args) == 1:
+        if model is None and self._has_paths and len(args) == 1:
             twin = CoalitionExplainer(
                 self.model, args[0][:1], feature_names=self.feature_names, groups=self.groups
             )
             return twin.explained_rows(args)
         return super().explained_rows(args, model)
 
+    @property
+    def _native(self) -> NativeExplainer | None:
+        """What has exact values by the structure of the model; None of other functions."""
+        structure = self.explained_function.structure
+        if structure is None or self.link is not shap.links.identity:
+            return None
+        known = self._known_native
+        if known is None or known.structure is not structure or known.masker is not self.masker:
+            known = self._known_native = NativeExplainer(structure, self.masker)
+        return known
+
+    @property
     def _has_paths(self) -> bool:
-        """Return whether trees are explained by the paths of their training rows, as in shap."""
-        structure = self.explained_function().structure
-        return self.masker is None and structure is not None and not hasattr(structure, "coef_")
+        """Whether trees are explained by the paths of their training rows, as in shap."""
+        return self._native is not None and self._native.has_paths
 
     def _settings(self, explained: ExplainedRows, settings: Settings) -> Settings:
         """Take the hierarchy of an image of many pixels."""
@@ -131,15 +144,15 @@ class BestExplainer(SamplingExplainer):
             if settings.budget == _EVALUATIONS_OF_IMAGES:
                 choice += f"; at most {settings.budget} evaluations, as in shap"
             return replace(estimate(game, core.Hierarchy(), settings), choice=choice)
-        structure, refusal = self.explained_function().structure, ""
-        is_plain = self.value_function == "raw" and self.link is shap.links.identity
+        native, refusal = self._native, ""
         needs_coalitions = self.groups is not None or settings.interactions or settings.trace
-        if structure is not None and is_plain and not needs_coalitions:
-            exact = exact_values(structure, game, args[0], self.masker is None, settings.seed)
+        if native is not None and not needs_coalitions:
+            exact = native.estimate(game, args[0], settings.seed)
             if exact is not None:
                 return exact
-            refusal = f"; shap has no exact values of {type(structure).__name__} for these rows"
-        if self._has_paths():
+            kind = type(native.structure).__name__
+            refusal = f"; shap has no exact values of {kind} for these rows"
+        if self._has_paths:
             game = super().explained_rows(args).game  # with zeros as reference
         result = super()._estimate(game, args, settings)
         return replace(result, choice=result.choice + refusal)

@@ -6,7 +6,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import shap
@@ -143,9 +143,17 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         given_seed, self.seed = self.seed, checked_seed(self.seed)
         self._drawn_seed = self.seed if given_seed is None else None
 
-    def explained_function(self, model_output: str | None = None) -> ExplainedFunction:
-        """Return what is explained of the model, in the given unit or in that of this object."""
-        return explained_function(self.model, model_output or self.model_output)
+    # The model and the unit of the latest `explained_function`, which may be replaced, and itself.
+    _explained: ClassVar[tuple[Any, str, Any]] = (None, "", None)
+
+    @property
+    def explained_function(self) -> ExplainedFunction:
+        """What is explained of the model, found once: it may read all trees of the model."""
+        model, unit, function = self._explained
+        if model is not self.model or unit != self.model_output:
+            function = explained_function(self.model, self.model_output)
+            self.__dict__["_explained"] = (self.model, self.model_output, function)
+        return function  # type: ignore[no-any-return]
 
     def shap_values(
         self,

@@ -6,7 +6,7 @@ are not taken.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,64 +29,105 @@ _ROUNDING = 1e-4
 outputs: trees of some libraries compute in single precision."""
 
 
-def exact_values(
-    structure: object, game: object, rows: Table, has_paths: bool, seed: int
-) -> Estimate | None:
-    """Return the exact attributions of rows; None where the structure does not give them.
+@dataclass
+class NativeExplainer:
+    """Exact values from the structure of an estimator.
 
-    Parameters
+    Attributes
     ----------
     structure : fitted estimator
         Trees, or a linear model with `coef_` and `intercept_`.
-    game : Game
-        The game of the rows, with the function that is explained.
-    rows : table, (R, D)
-        The rows as the user passed them.
-    has_paths : bool
-        Whether there is no background. Trees then take the shares of their training rows at each
-        split ("tree_path_dependent"), as shap does by default.
-    seed : int
-        The seed that the result states.
+    masker : masker, or None
+        The background. Without one, trees take the shares of their training rows at each split
+        ("tree_path_dependent"), as shap does by default.
     """
-    is_linear = hasattr(structure, "coef_")
-    if not isinstance(game, TabularGame | SparseGame) or (has_paths and is_linear):
-        return None
-    if not has_paths and game.rows.dtype.kind not in "biuf":
-        return None  # shap's trees know no categories beside a background
-    weights = game.background_weights
-    if weights is not None and not is_linear:
-        return None
-    try:
-        if is_linear:
-            base, values = _linear_values(structure, game.rows, game.background, weights)
-        elif has_paths:
-            base, values = _tree_values(structure, _dense(pandas_frame(rows, "X")))
-        else:
-            base, values = _tree_values(structure, game.rows, data=game.background)
-    except Exception:  # of any kind: then shap has no answer for these trees and rows
-        return None
-    n_rows, n_players, n_outputs = values.shape
-    ends = np.stack([np.broadcast_to(base, (n_rows, n_outputs))] * 2, axis=1)
-    ends[:, 1] += values.sum(axis=1)
-    outputs = Evaluator(game).values_of(np.ones((1, n_players), dtype=bool))[:, 0]
-    if outputs.shape != ends[:, 1].shape:
-        return None
-    largest = max(1.0, np.abs(outputs).max(initial=0.0))
-    if not (np.abs(ends[:, 1] - outputs) <= _ROUNDING * largest).all():
-        return None
-    name = "LinearExplainer" if is_linear else "TreeExplainer"
-    choice = f"{name}: exact values from the structure of the model"
-    if has_paths:
-        choice += ", by the paths of its training rows"
-        warn_user(
-            "No masker was given, so absent features follow the training rows of the trees, as in "
-            'shap ("tree_path_dependent"). Pass background rows as masker= for another reference.'
-        )
-    result = blank_estimate(ends, n_players, seed, name)
-    result.values[:] = values
-    result.enumerated[:] = True
-    result.evaluations[:] = 0
-    return replace(result, choice=choice)
+
+    structure: Any
+    masker: Any
+    _trees: Any = field(default=None, init=False, repr=False)  # built once; False if refused
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the structure is a linear model."""
+        return hasattr(self.structure, "coef_")
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether trees are explained by the paths of their training rows."""
+        return self.masker is None and not self.is_linear
+
+    def estimate(self, game: object, rows: Table, seed: int) -> Estimate | None:
+        """Return the exact attributions of rows; None where the structure does not give them.
+
+        Parameters
+        ----------
+        game : Game
+            The game of the rows, with the function that is explained.
+        rows : table, (R, D)
+            The rows as the user passed them.
+        seed : int
+            The seed that the result states.
+        """
+        if not isinstance(game, TabularGame | SparseGame):
+            return None
+        try:
+            found = self._values(game, rows)
+        except Exception:  # of any kind: then shap has no answer for this structure and rows
+            return None
+        if found is None:
+            return None
+        base, values = found
+        n_rows, n_players, n_outputs = values.shape
+        ends = np.stack([np.broadcast_to(base, (n_rows, n_outputs))] * 2, axis=1)
+        ends[:, 1] += values.sum(axis=1)
+        outputs = Evaluator(game).values_of(np.ones((1, n_players), dtype=bool))[:, 0]
+        if outputs.shape != ends[:, 1].shape:
+            return None
+        largest = max(1.0, np.abs(outputs).max(initial=0.0))
+        if not (np.abs(ends[:, 1] - outputs) <= _ROUNDING * largest).all():
+            return None
+        name = "LinearExplainer" if self.is_linear else "TreeExplainer"
+        choice = f"{name}: exact values from the structure of the model"
+        if self.has_paths:
+            choice += ", by the paths of its training rows"
+            warn_user(
+                "No masker was given, so absent features follow the training rows of the trees, "
+                'as in shap ("tree_path_dependent"). Pass background rows as masker= for another '
+                "reference."
+            )
+        result = blank_estimate(ends, n_players, seed, name)
+        result.values[:] = values
+        result.enumerated[:] = True
+        result.evaluations[:] = 0
+        return replace(result, choice=choice)
+
+    def _values(
+        self, game: TabularGame | SparseGame, rows: Table
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the base values, (K,) or (R, K), and attributions, (R, D, K)."""
+        if self.has_paths:
+            return self._tree_values(_dense(pandas_frame(rows, "X")))
+        if self.masker is None or game.rows.dtype.kind not in "biuf":
+            return None  # shap's trees know no categories beside a background
+        weights = game.background_weights
+        if self.is_linear:
+            return _linear_values(self.structure, game.rows, game.background, weights)
+        return None if weights is not None else self._tree_values(game.rows, data=game.background)
+
+    def _tree_values(self, rows: Table, **options: Any) -> tuple[FloatArray, FloatArray] | None:
+        """Return what shap says of rows; the first call builds its explainer with `options`."""
+        if self._trees is None:
+            try:
+                trees = shap.TreeExplainer(self.structure, **options)
+            except Exception:  # of any kind: then shap has no answer for these trees
+                trees = False
+            self._trees = trees  # at once, because threads may share this object
+        if self._trees is False:
+            return None
+        explained = self._trees(rows, check_additivity=False)
+        values = np.asarray(explained.values, dtype=np.float64)
+        values = values[:, :, None] if values.ndim == 2 else values
+        return np.asarray(explained.base_values, dtype=np.float64).reshape(len(values), -1), values
 
 
 def _linear_values(
@@ -103,11 +144,3 @@ def _linear_values(
 
 def _dense(table: Any) -> Any:
     return table.toarray() if scipy.sparse.issparse(table) else table
-
-
-def _tree_values(model: object, rows: Table, **options: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the base values, (R, K), and attributions, (R, D, K)."""
-    explained = shap.TreeExplainer(model, **options)(rows, check_additivity=False)
-    values = np.asarray(explained.values, dtype=np.float64)
-    values = values[:, :, None] if values.ndim == 2 else values
-    return np.asarray(explained.base_values, dtype=np.float64).reshape(len(values), -1), values

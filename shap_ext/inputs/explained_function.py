@@ -164,7 +164,8 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
     if callable(getattr(model, "predict_proba", None)):
         return ExplainedFunction(model.predict_proba, "probability", names, structure)
     if shap.TreeExplainer.supports_model_with_masker(model, None):  # such as isolation forests
-        return ExplainedFunction(_TreeSums(model), "raw", names, structure=model)
+        sums = _TreeSums(shap.TreeExplainer(model).model)
+        return ExplainedFunction(sums, "raw", names, structure=model)
     scores = "decision_function" if predicts_classes(model) else "predict"
     if callable(getattr(model, scores, None)):
         return ExplainedFunction(getattr(model, scores), "raw", names, structure)
@@ -195,19 +196,23 @@ def _margins(model: Any) -> Callable[[Any], Any] | None:
     boosted = ("GradientBoostingClassifier", "HistGradientBoostingClassifier")
     if is_instance(model, "sklearn.ensemble", *boosted):
         return model.decision_function  # type: ignore[no-any-return]
-    if is_instance(model, "sklearn.ensemble", "HistGradientBoostingRegressor"):
-        has_log_link = model.loss in ("poisson", "gamma")
-        return _LogOf(model.predict) if has_log_link else model.predict
-    if getattr(model, "coef_", None) is not None and hasattr(model, "intercept_"):
-        names = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
-        if is_instance(model, "sklearn.linear_model", *names):
-            link = getattr(model, "link", "log")
-            has_log_link = link == "log" or (link == "auto" and model.power > 0)
-            return _LogOf(model.predict) if has_log_link else model.predict
-        if not predicts_classes(model):
-            return model.predict  # type: ignore[no-any-return]
+    is_linear = getattr(model, "coef_", None) is not None and hasattr(model, "intercept_")
+    if is_linear and predicts_classes(model):
         return getattr(model, "decision_function", None)
+    if is_linear or is_instance(model, "sklearn.ensemble", "HistGradientBoostingRegressor"):
+        return _LogOf(model.predict) if _has_log_link(model) else model.predict
     return None
+
+
+def _has_log_link(model: Any) -> bool:
+    """Return whether a regressor of scikit-learn predicts the exponential of its trees or sum."""
+    if is_instance(model, "sklearn.ensemble", "HistGradientBoostingRegressor"):
+        return model.loss in ("poisson", "gamma")
+    names = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
+    if not is_instance(model, "sklearn.linear_model", *names):
+        return False
+    link = getattr(model, "link", "log")
+    return bool(link == "log" or (link == "auto" and model.power > 0))
 
 
 def is_instance(model: object, package: str, *names: str) -> TypeGuard[Any]:
@@ -278,10 +283,10 @@ class _AfterSteps:
 class _TreeSums:
     """The sums of trees that shap knows, and that their own methods do not return."""
 
-    model: Any
+    ensemble: Any
 
     def __call__(self, rows: Table) -> Any:
-        return shap.TreeExplainer(self.model).model.predict(np.asarray(rows))
+        return self.ensemble.predict(np.asarray(rows))
 
 
 def predicts_classes(model: object) -> bool:

@@ -145,3 +145,22 @@ def test_models_that_shap_refuses_are_explained():
     sums = explained.values.sum(axis=1) + explained.base_values
     np.testing.assert_allclose(sums, model.predict(rows[:3], raw_score=True), atol=1e-10)
     assert explainer.last_estimate.enumerated.all()
+
+
+@pytest.mark.parametrize(
+    ("model", "algorithm"),
+    [(lightgbm_classifier(), "best"), (IsolationForest(n_estimators=5, random_state=0), "oddgp")],
+)
+def test_trees_are_read_once_for_all_calls(model, algorithm, monkeypatch):
+    built = []
+    build = shap.TreeExplainer.__init__
+
+    def counted(self, *arguments, **options):
+        built.append(self)
+        build(self, *arguments, **options)
+
+    monkeypatch.setattr(shap.TreeExplainer, "__init__", counted)
+    explainer = shap.Explainer(model.fit(ROWS, LABELS), BACKGROUND, algorithm=algorithm, seed=0)
+    for row in range(3):
+        explainer(ROWS[row : row + 1])
+    assert len(built) == 1
