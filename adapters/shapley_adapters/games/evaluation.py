@@ -425,33 +425,37 @@ class ModelCalls:
         n_rows : int
             The number of rows.
         """
-        outputs: list[_Output] = []
-        if n_rows == 1 or self.take_batches is not False:
-            try:
-                outputs.append(call(slice(0, n_rows)))
-            except _OF_SHAPES as error:
-                is_ours = isinstance(error, ShapleyExtError)
-                if n_rows == 1 or self.take_batches or is_ours or ran_out_of_memory(error):
-                    raise
-                try:
-                    outputs.append(call(slice(0, 1)))
-                except Exception:
-                    raise error from error.__cause__
-                first_line = str(error).partition("\n")[0][:_MOST_OF_ERROR]
-                problem = f"{type(error).__name__} for {n_rows} rows: {first_line}".rstrip(": ")
-            else:
-                if n_rows > 1:
-                    self.take_batches = True
-                return outputs
-        was_known, self.take_batches = self.take_batches is False, False
-        outputs += [call(slice(row, row + 1)) for row in range(len(outputs), n_rows)]
-        if not was_known:
-            warn_user(
-                f"{self.model} takes one row at a time ({problem}). The values are the same, but "
-                "each row takes a call of its own, where a model of batches needs few calls for "
-                "all rows. Let it take any number of rows, the first axis, if that is too slow.",
-                subject="one row at a time",
-            )
+        if n_rows > 1 and self.take_batches is False:
+            return [call(slice(row, row + 1)) for row in range(n_rows)]
+        try:
+            output = call(slice(0, n_rows))
+        except _OF_SHAPES as error:
+            is_ours = isinstance(error, ShapleyExtError)
+            if n_rows == 1 or self.take_batches or is_ours or ran_out_of_memory(error):
+                raise
+            return self._row_by_row(call, n_rows, error)
+        if n_rows > 1:
+            self.take_batches = True
+        return [output]
+
+    def _row_by_row(
+        self, call: Callable[[slice], _Output], n_rows: int, error: Exception
+    ) -> list[_Output]:
+        """Return the outputs of single rows, after a batch has failed; warn of the calls."""
+        try:
+            outputs = [call(slice(0, 1))]
+        except Exception:  # the model fails for any number of rows
+            raise error from error.__cause__
+        self.take_batches = False
+        outputs += [call(slice(row, row + 1)) for row in range(1, n_rows)]
+        first_line = str(error).partition("\n")[0][:_MOST_OF_ERROR]
+        problem = f"{type(error).__name__} for {n_rows} rows: {first_line}".rstrip(": ")
+        warn_user(
+            f"{self.model} takes one row at a time ({problem}). The values are the same, but "
+            "each row takes a call of its own, where a model of batches needs few calls for "
+            "all rows. Let it take any number of rows, the first axis, if that is too slow.",
+            subject="one row at a time",
+        )
         return outputs
 
 
