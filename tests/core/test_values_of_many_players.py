@@ -568,6 +568,15 @@ def test_pairs_of_many_players_begin_with_single_players(n_pairs):
     assert n_pairs == 50 or 0.5 < is_half.mean() < 0.9
 
 
+@pytest.mark.parametrize("budget", [240, 300, 480])
+def test_traces_begin_with_the_first_pair_that_values_chose(budget):
+    values, _ = small_games(40, 0)
+    found = estimate(values, 40, budget, trace=True)
+    known = ~np.isnan(found.trace.values[0, 0, :, 0])
+    assert 0 < known.sum() < len(known)
+    np.testing.assert_array_equal(found.trace.values[:, :, -1], found.values)
+
+
 def test_interactions_keep_pairs():
     values, _ = small_games(40, seed=0)
     found = estimate(values, 40, 120, interactions="shapley")

@@ -122,8 +122,9 @@ class OddDesign(Design):
 
     @property
     def fewest_coalitions(self) -> int:
-        """Those that the pairs need, if the estimate is unbiased."""
-        return self.draws.fewest_coalitions
+        """Those of the first pair, which may follow values that chose it, or of two blocks."""
+        of_first = int(self.draws.positions[0].max()) + 1
+        return max(self.draws.fewest_coalitions, of_first)
 
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
