@@ -122,3 +122,44 @@ def test_the_readme_says_what_was_measured(script):
     module = script("model_rows")
     measured = module.sentence(module.judge(script("pandas").read_csv(module.KEPT)))
     assert measured in (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "kind", ["radial", "rules", "unanimity", "exponential", "pairs", "maximum"]
+)
+def test_drawn_games_have_the_values_of_enumeration(script, kind):
+    for seed in range(3):
+        game = script("drawn_games").drawn_game(kind, 8, seed)
+        expected = enumerated(game.values, 8)
+        scale = np.abs(expected).sum()
+        np.testing.assert_allclose(game.exact, expected, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("kind", ["network", "pooled text", "vote"])
+def test_drawn_networks_have_them_within_their_standard_errors(script, kind):
+    game = script("drawn_games").drawn_game(kind, 8, 0)
+    errors = np.maximum(game.standard_errors, 1e-12)
+    assert np.abs((game.exact - enumerated(game.values, 8)) / errors).max() < 5
+
+
+def test_an_ablation_changes_what_it_says(script, capsys, monkeypatch):
+    """Rules are found less well where players are taken for alike; later all is as before."""
+    ablation = script("ablation")
+    few = ["--players", "10", "--per-player", "8", "--games", "2", "--kinds", "rules"]
+    for options in (
+        ["--set", "prior_fitting.STRENGTH_SPREAD=0.01"],
+        ["--other", "shapley_adapters.estimators.odd_gp.estimator:OddGP"],
+    ):
+        monkeypatch.setattr(sys, "argv", ["ablation.py", *few, *options])
+        ablation.main()
+    changed, same = (part.split()[0] for part in capsys.readouterr().out.split("all: ")[1:])
+    assert float(changed) > 1.1
+    assert same == "1.000"
+
+
+def test_an_ablation_is_beside_peers(script, capsys, monkeypatch):
+    few = ["--players", "8", "--per-player", "4", "--games", "1", "--kinds", "radial", "RBF-SVM"]
+    monkeypatch.setattr(sys, "argv", ["ablation.py", *few])
+    script("ablation").main()
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("orders", "squares", "radial", "RBF-SVM"))

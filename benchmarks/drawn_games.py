@@ -1,0 +1,229 @@
+"""Games of any number of players that a seed draws, with their Shapley values.
+
+Most are sums of products of a number of each player, whose values have a closed form: with each
+player present with chance p, the mean of a product is the product of the means, and the Shapley
+value is the mean over p of the derivative. The others are networks, whose values are means over
+many random orders and their reverses; their standard errors are with them. Fitted models of few
+features are tables of all their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from coalition_games import BoolArray, FloatArray, TabulatedGame
+from large_games import LargeGame, in_blocks
+from zoo_models import MODELS
+
+Values = Callable[[BoolArray], FloatArray]
+Draw = Callable[[int, np.random.Generator], LargeGame]
+
+_NODES = 64
+_ORDERS = 2000
+
+
+def drawn_game(kind: str, n_players: int, seed: int) -> LargeGame:
+    """Return the game of a kind, a number of players and a seed."""
+    rng = np.random.default_rng([seed, n_players, len(kind)])
+    if kind in MODELS:
+        return tabulated_game(MODELS[kind](n_players, rng))
+    return KINDS[kind](n_players, rng)
+
+
+def tabulated_game(table: FloatArray) -> LargeGame:
+    """Return the game of a table of the values of all coalitions, (2^M,)."""
+    n_players = len(table).bit_length() - 1
+    powers = 1 << np.arange(n_players)
+    exact = TabulatedGame(table[None], n_players).shapley_values()[0]
+    return LargeGame(lambda coalitions: table[coalitions @ powers], exact)
+
+
+def sum_of_products(weights: FloatArray, present: FloatArray, absent: FloatArray) -> LargeGame:
+    """Return Σ_k w_k Π_j (present or absent)_kj, for weights (K,) and numbers (K, M)."""
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        total = np.zeros(len(coalitions))
+        for weight, with_player, without in zip(weights, present, absent, strict=True):
+            total += weight * np.where(coalitions, with_player, without).prod(axis=1)
+        return total
+
+    nodes, node_weights = np.polynomial.legendre.leggauss(_NODES)
+    exact = np.zeros(present.shape[1])
+    for chance, share in zip((nodes + 1) / 2, node_weights / 2, strict=True):
+        mixed = chance * present + (1 - chance) * absent
+        for player in range(len(exact)):
+            others = np.delete(mixed, player, axis=1).prod(axis=1)
+            exact[player] += share * weights @ ((present - absent)[:, player] * others)
+    return LargeGame(in_blocks(values, present.shape[1]), exact)
+
+
+def by_orders(values: Values, n_players: int) -> LargeGame:
+    """Return a game with means over random orders and their reverses."""
+    rng = np.random.default_rng(2026)
+    block, gains = max(1, 200_000 // n_players), []
+    for start in range(0, _ORDERS, block):
+        n_orders = min(block, _ORDERS - start)
+        ranks = rng.random((n_orders, n_players)).argsort(axis=1)
+        of_order = np.zeros((n_orders, n_players))
+        for one in (ranks, n_players - 1 - ranks):
+            steps = [values(one < size) for size in range(n_players + 1)]
+            of_order += np.take_along_axis(np.diff(steps, axis=0).T, one, axis=1) / 2
+        gains.append(of_order)
+    found = np.concatenate(gains)
+    return LargeGame(values, found.mean(axis=0), found.std(axis=0) / np.sqrt(len(found)))
+
+
+def _radial(n_players: int, rng: np.random.Generator) -> LargeGame:
+    shares = rng.gamma(1.0, size=n_players)
+    shares *= 1.5 / shares.sum()
+    row, background = rng.normal(size=n_players), rng.normal(size=n_players) / 2
+    centres = rng.normal(size=(6, n_players))
+    present, absent = (np.exp(-shares * (one - centres) ** 2) for one in (row, background))
+    return sum_of_products(rng.normal(size=6), present, absent)
+
+
+def _rules(n_rules: int, fewest: int, most: int, spread: float) -> Draw:
+    """Return rules that all of some players keep, or break; strong players are in many."""
+
+    def draw(n_players: int, rng: np.random.Generator) -> LargeGame:
+        chances = rng.gamma(spread, size=n_players) + 0.02
+        present, absent = np.ones((2, n_rules, n_players))
+        for rule in range(n_rules):
+            size = min(n_players, int(rng.integers(fewest, most + 1)))
+            members = rng.choice(n_players, size, replace=False, p=chances / chances.sum())
+            keeps = rng.random(size) < 0.5
+            present[rule, members], absent[rule, members] = keeps, ~keeps
+        return sum_of_products(rng.normal(size=n_rules), present, absent)
+
+    return draw
+
+
+def _unanimity(n_players: int, rng: np.random.Generator) -> LargeGame:
+    present, absent = np.ones((2, 20, n_players))
+    for game in range(20):
+        size = int(rng.integers(1, min(n_players, 10)))
+        absent[game, rng.choice(n_players, size, replace=False)] = 0
+    return sum_of_products(rng.normal(size=20), present, absent)
+
+
+def _exponential(n_players: int, rng: np.random.Generator) -> LargeGame:
+    effects = np.exp(2 / np.sqrt(n_players) * rng.normal(size=(1, n_players)))
+    return sum_of_products(np.ones(1), effects, np.ones((1, n_players)))
+
+
+def _pairs(n_players: int, rng: np.random.Generator) -> LargeGame:
+    alone = rng.normal(size=n_players)
+    together = np.triu(rng.normal(size=(n_players, n_players)), 1) / np.sqrt(n_players)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        found: FloatArray = coalitions @ alone + ((coalitions @ together) * coalitions).sum(axis=1)
+        return found
+
+    return LargeGame(values, alone + (together + together.T).sum(axis=1) / 2)
+
+
+def _maximum(n_players: int, rng: np.random.Generator) -> LargeGame:
+    numbers = rng.uniform(size=n_players)
+    order = np.argsort(numbers)
+    exact = np.empty(n_players)
+    steps = np.diff(numbers[order], prepend=0.0) / np.arange(n_players, 0, -1)
+    exact[order] = np.cumsum(steps)
+    return LargeGame(lambda coalitions: (coalitions * numbers).max(axis=1), exact)
+
+
+def _relu_sums(n_players: int, rng: np.random.Generator) -> LargeGame:
+    inner = rng.normal(size=(n_players, 8)) * rng.gamma(1.0, size=(n_players, 1))
+    inner /= np.sqrt((inner**2).sum(axis=0))
+    offsets, outer = 0.3 * rng.normal(size=8), rng.normal(size=8)
+    return by_orders(
+        lambda coalitions: np.maximum(np.where(coalitions, 1, -1) @ inner + offsets, 0) @ outer,
+        n_players,
+    )
+
+
+def _network(n_players: int, rng: np.random.Generator) -> LargeGame:
+    inner = rng.normal(size=(n_players, 24)) * 3 / np.sqrt(n_players)
+    middle = rng.normal(size=(24, 24)) * 1.5 / np.sqrt(24)
+    row, background = rng.normal(size=n_players), rng.normal(size=(8, n_players))
+    offsets, outer = rng.normal(size=(2, 24))
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        total = np.zeros(len(coalitions))
+        for other in background:
+            hidden = np.tanh(np.where(coalitions, row, other) @ inner + offsets)
+            total += np.tanh(hidden @ middle) @ outer / len(background)
+        return total
+
+    return by_orders(values, n_players)
+
+
+def _pooled_text(n_players: int, rng: np.random.Generator) -> LargeGame:
+    words = rng.normal(size=(n_players, 12)) * rng.gamma(1.0, size=(n_players, 1))
+    inner = 3 / np.sqrt(12) * rng.normal(size=(12, 16))
+    offsets, outer = 0.3 * rng.normal(size=16), rng.normal(size=16)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        mean = coalitions @ words / np.maximum(coalitions.sum(axis=1, keepdims=True), 1)
+        found: FloatArray = np.tanh(2 * mean @ inner + offsets) @ outer
+        return found
+
+    return by_orders(values, n_players)
+
+
+def _attention(n_players: int, rng: np.random.Generator) -> LargeGame:
+    scores, answers = np.exp(1.5 * rng.normal(size=(4, n_players))), rng.normal(size=(4, n_players))
+    heads = rng.normal(size=4)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        found: FloatArray = (
+            coalitions @ (scores * answers).T / (3 + coalitions @ scores.T)
+        ) @ heads
+        return found
+
+    return by_orders(values, n_players)
+
+
+def _vote(n_players: int, rng: np.random.Generator) -> LargeGame:
+    shares = rng.integers(1, 20, size=n_players)
+    return by_orders(
+        lambda coalitions: (coalitions @ shares > shares.sum() / 2).astype(float), n_players
+    )
+
+
+def _label_of_network(n_players: int, rng: np.random.Generator) -> LargeGame:
+    inner = rng.normal(size=(n_players, 16)) * rng.gamma(1.0, size=(n_players, 1))
+    row, other = rng.normal(size=(2, n_players))
+    outer = rng.normal(size=16)
+
+    def outputs(coalitions: BoolArray) -> FloatArray:
+        found: FloatArray = np.tanh(np.where(coalitions, row, other) @ inner / 2) @ outer
+        return found
+
+    ends = outputs(np.array([[False], [True]]).repeat(n_players, axis=1))
+    return by_orders(lambda coalitions: (outputs(coalitions) > ends.mean()) * 1.0, n_players)
+
+
+def _sigmoid(n_players: int, rng: np.random.Generator) -> LargeGame:
+    effects = rng.normal(size=n_players) * rng.gamma(1.0, size=n_players) * 9 / np.sqrt(n_players)
+    return by_orders(
+        lambda coalitions: 1 / (1 + np.exp(-np.where(coalitions, 0.5, -0.5) @ effects)), n_players
+    )
+
+
+KINDS: dict[str, Draw] = {
+    "radial": _radial,
+    "rules": _rules(60, 1, 5, 0.5),
+    "large rules": _rules(300, 3, 8, 1.0),
+    "unanimity": _unanimity,
+    "pairs": _pairs,
+    "exponential": _exponential,
+    "maximum": _maximum,
+    "ReLU sums": _relu_sums,
+    "network": _network,
+    "pooled text": _pooled_text,
+    "pooled attention": _attention,
+    "vote": _vote,
+    "sigmoid": _sigmoid,
+    "label": _label_of_network,
+}
