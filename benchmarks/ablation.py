@@ -37,6 +37,7 @@ from coalition_games import BoolArray, FloatArray, IntArray
 from core_games import CoreGame
 from drawn_games import KINDS, drawn_game
 from large_games import LargeGame
+from zoo_cells import shares_inside
 from zoo_models import MODELS
 
 import shapley_adapters as core
@@ -88,13 +89,10 @@ def measured(games: list[LargeGame], estimator: Any, budget: int, seed: int) -> 
         CoreGame(clock, exact.shape[1], len(games)), estimator, core.Settings(seed, budget=budget)
     )
     seconds = time.process_time() - started - clock.seconds
-    lower, upper = (bound[:, :, 0] for bound in found.interval(0.95))
-    scale = np.abs(exact).sum(axis=1)
-    rounding = 1e-9 * scale[:, None]
-    errors = np.abs(found.values[:, :, 0] - exact).sum(axis=1) / scale
+    errors = np.abs(found.values[:, :, 0] - exact).sum(axis=1) / np.abs(exact).sum(axis=1)
     return {
         "error": float(np.exp(np.log(np.maximum(errors, _LEAST_ERROR)).mean())),
-        "inside": float(((lower - rounding <= exact) & (exact <= upper + rounding)).mean()),
+        "inside": shares_inside(found, exact)[0],
         "ms": 1e3 * seconds / len(games),
     }
 

@@ -2,9 +2,8 @@
 
 Most are sums of products of a number of each player, whose values have a closed form: with each
 player present with chance p, the mean of a product is the product of the means, and the Shapley
-value is the mean over p of the derivative. The others are networks, whose values are means over
-many random orders and their reverses; their standard errors are with them. Fitted models of few
-features are tables of all their values.
+value is the mean over p of the derivative. Those of networks converge by regression;
+their standard errors are with them. Fitted models of few features are tables of all their values.
 """
 
 from __future__ import annotations
@@ -13,30 +12,22 @@ from collections.abc import Callable
 
 import numpy as np
 from coalition_games import BoolArray, FloatArray, TabulatedGame
-from large_games import LargeGame, in_blocks
+from large_games import LargeGame, attention, converged, in_blocks
 from zoo_models import MODELS
+from zoo_values import values_of_vote
 
-Values = Callable[[BoolArray], FloatArray]
 Draw = Callable[[int, np.random.Generator], LargeGame]
 
 _NODES = 64
-_ORDERS = 2000
 
 
 def drawn_game(kind: str, n_players: int, seed: int) -> LargeGame:
     """Return the game of a kind, a number of players and a seed."""
     rng = np.random.default_rng([seed, n_players, len(kind)])
     if kind in MODELS:
-        return tabulated_game(MODELS[kind](n_players, rng))
+        game = TabulatedGame(MODELS[kind](n_players, rng)[None], n_players)
+        return LargeGame(lambda coalitions: game(coalitions[None])[0], game.shapley_values()[0])
     return KINDS[kind](n_players, rng)
-
-
-def tabulated_game(table: FloatArray) -> LargeGame:
-    """Return the game of a table of the values of all coalitions, (2^M,)."""
-    n_players = len(table).bit_length() - 1
-    powers = 1 << np.arange(n_players)
-    exact = TabulatedGame(table[None], n_players).shapley_values()[0]
-    return LargeGame(lambda coalitions: table[coalitions @ powers], exact)
 
 
 def sum_of_products(weights: FloatArray, present: FloatArray, absent: FloatArray) -> LargeGame:
@@ -56,22 +47,6 @@ def sum_of_products(weights: FloatArray, present: FloatArray, absent: FloatArray
             others = np.delete(mixed, player, axis=1).prod(axis=1)
             exact[player] += share * weights @ ((present - absent)[:, player] * others)
     return LargeGame(in_blocks(values, present.shape[1]), exact)
-
-
-def by_orders(values: Values, n_players: int) -> LargeGame:
-    """Return a game with means over random orders and their reverses."""
-    rng = np.random.default_rng(2026)
-    block, gains = max(1, 200_000 // n_players), []
-    for start in range(0, _ORDERS, block):
-        n_orders = min(block, _ORDERS - start)
-        ranks = rng.random((n_orders, n_players)).argsort(axis=1)
-        of_order = np.zeros((n_orders, n_players))
-        for one in (ranks, n_players - 1 - ranks):
-            steps = [values(one < size) for size in range(n_players + 1)]
-            of_order += np.take_along_axis(np.diff(steps, axis=0).T, one, axis=1) / 2
-        gains.append(of_order)
-    found = np.concatenate(gains)
-    return LargeGame(values, found.mean(axis=0), found.std(axis=0) / np.sqrt(len(found)))
 
 
 def _radial(n_players: int, rng: np.random.Generator) -> LargeGame:
@@ -136,7 +111,7 @@ def _relu_sums(n_players: int, rng: np.random.Generator) -> LargeGame:
     inner = rng.normal(size=(n_players, 8)) * rng.gamma(1.0, size=(n_players, 1))
     inner /= np.sqrt((inner**2).sum(axis=0))
     offsets, outer = 0.3 * rng.normal(size=8), rng.normal(size=8)
-    return by_orders(
+    return converged(
         lambda coalitions: np.maximum(np.where(coalitions, 1, -1) @ inner + offsets, 0) @ outer,
         n_players,
     )
@@ -155,7 +130,7 @@ def _network(n_players: int, rng: np.random.Generator) -> LargeGame:
             total += np.tanh(hidden @ middle) @ outer / len(background)
         return total
 
-    return by_orders(values, n_players)
+    return converged(values, n_players)
 
 
 def _pooled_text(n_players: int, rng: np.random.Generator) -> LargeGame:
@@ -168,26 +143,14 @@ def _pooled_text(n_players: int, rng: np.random.Generator) -> LargeGame:
         found: FloatArray = np.tanh(2 * mean @ inner + offsets) @ outer
         return found
 
-    return by_orders(values, n_players)
-
-
-def _attention(n_players: int, rng: np.random.Generator) -> LargeGame:
-    scores, answers = np.exp(1.5 * rng.normal(size=(4, n_players))), rng.normal(size=(4, n_players))
-    heads = rng.normal(size=4)
-
-    def values(coalitions: BoolArray) -> FloatArray:
-        found: FloatArray = (
-            coalitions @ (scores * answers).T / (3 + coalitions @ scores.T)
-        ) @ heads
-        return found
-
-    return by_orders(values, n_players)
+    return converged(values, n_players)
 
 
 def _vote(n_players: int, rng: np.random.Generator) -> LargeGame:
     shares = rng.integers(1, 20, size=n_players)
-    return by_orders(
-        lambda coalitions: (coalitions @ shares > shares.sum() / 2).astype(float), n_players
+    return LargeGame(
+        lambda coalitions: (coalitions @ shares > shares.sum() / 2).astype(float),
+        values_of_vote(shares),
     )
 
 
@@ -201,12 +164,12 @@ def _label_of_network(n_players: int, rng: np.random.Generator) -> LargeGame:
         return found
 
     ends = outputs(np.array([[False], [True]]).repeat(n_players, axis=1))
-    return by_orders(lambda coalitions: (outputs(coalitions) > ends.mean()) * 1.0, n_players)
+    return converged(lambda coalitions: (outputs(coalitions) > ends.mean()) * 1.0, n_players)
 
 
 def _sigmoid(n_players: int, rng: np.random.Generator) -> LargeGame:
     effects = rng.normal(size=n_players) * rng.gamma(1.0, size=n_players) * 9 / np.sqrt(n_players)
-    return by_orders(
+    return converged(
         lambda coalitions: 1 / (1 + np.exp(-np.where(coalitions, 0.5, -0.5) @ effects)), n_players
     )
 
@@ -222,7 +185,7 @@ KINDS: dict[str, Draw] = {
     "ReLU sums": _relu_sums,
     "network": _network,
     "pooled text": _pooled_text,
-    "pooled attention": _attention,
+    "pooled attention": lambda n_players, rng: attention(n_players, int(rng.integers(2**31))),
     "vote": _vote,
     "sigmoid": _sigmoid,
     "label": _label_of_network,

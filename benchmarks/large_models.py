@@ -11,7 +11,7 @@ import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
 from data_files import data_file, parts
 from digit_and_word_networks import DIGITS_FILE, SIDE
-from large_games import LargeGame, in_blocks
+from large_games import LargeGame, Values, converged, in_blocks
 from neighbour_texts import texts
 from scipy.sparse import csr_matrix
 from scipy.special import logsumexp
@@ -21,44 +21,8 @@ from sklearn.neural_network import MLPClassifier
 TEXT_SETS = {50: "ag_news", 100: "yahoo", 200: "imdb", 500: "imdb"}
 """The set whose texts are cut to so many words."""
 
-_N_BATCHES = 20
-_PAIRS_PER_PLAYER = 1000
 _N_ORDERS = 20_000
 _GREY = 0.5
-
-Values = Callable[[BoolArray], FloatArray]
-
-
-def converged(values: Values, n_players: int) -> LargeGame:
-    """Return a game with its Shapley values by regression, and their standard errors.
-
-    Pairs of complements by the Shapley kernel, 2,000 evaluations a player (Covert and Lee, 2021).
-    The standard errors are by leaving out each of 20 batches of pairs.
-    """
-    rng = np.random.default_rng(2026)
-    full, empty = values(np.array([[True], [False]]).repeat(n_players, axis=1))
-    sizes = np.arange(1, n_players)
-    kernel = 1 / (sizes * (n_players - sizes))
-    batches = []
-    for _ in range(_N_BATCHES):
-        n_pairs = -(-_PAIRS_PER_PLAYER * n_players // _N_BATCHES)
-        drawn = rng.choice(sizes, n_pairs, p=kernel / kernel.sum())
-        ranks = rng.random((n_pairs, n_players)).argsort(axis=1)
-        present = ranks < drawn[:, None]
-        halves = (values(present) - values(~present)) / 2
-        signs = present - 0.5
-        batches.append((signs.T @ signs, signs.T @ halves))
-    grams, products = (np.array(numbers) for numbers in zip(*batches, strict=True))
-
-    def solved(gram: FloatArray, product: FloatArray) -> FloatArray:
-        both = np.linalg.solve(gram, np.stack([product, np.ones(n_players)], axis=1))
-        gap = full - empty - both[:, 0].sum()
-        return np.asarray(both[:, 0] + both[:, 1] * gap / both[:, 1].sum())
-
-    gram, product = grams.sum(axis=0), products.sum(axis=0)
-    left_out = [solved(gram - g, product - p) for g, p in batches]
-    spread = np.sqrt((_N_BATCHES - 1) * np.var(left_out, axis=0))
-    return LargeGame(values, solved(gram, product), spread)
 
 
 def log_odds(logits: FloatArray, label: int) -> FloatArray:

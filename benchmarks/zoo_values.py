@@ -81,7 +81,7 @@ def _large_votes(n_players: int, n_games: int) -> ZooGames:
         values: FloatArray = (in_favour > shares[rows].sum(axis=1) / 2).astype(float)
         return values
 
-    return ZooGames(values_of, np.stack([_values_of_vote(of_game) for of_game in shares]))
+    return ZooGames(values_of, np.stack([values_of_vote(of_game) for of_game in shares]))
 
 
 def _large_airports(n_players: int, n_games: int) -> ZooGames:
@@ -121,7 +121,7 @@ def _large_unanimities(name: str, n_players: int, n_games: int) -> ZooGames:
     return ZooGames(values_of, exact)
 
 
-def _values_of_vote(shares: IntArray) -> FloatArray:
+def values_of_vote(shares: IntArray) -> FloatArray:
     """Return the Shapley values of a vote, by counting the coalitions of each size and share."""
     n_players, total = len(shares), int(shares.sum())
     values = np.zeros(n_players)

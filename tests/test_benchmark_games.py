@@ -45,12 +45,11 @@ def test_sums_of_sub_games_leave_players_out(script):
     assert (game.exact != 0).sum() == 20
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="texts are read with torch")
 def test_converged_values_are_within_their_standard_errors(script):
     """Of 12 players and 4 games, fewer than 1 in 1,000 runs has a z above 5."""
     for seed in range(4):
         game = script("large_games").sub_games(12, seed)
-        found = script("large_models").converged(game.values, 12)
+        found = script("large_games").converged(game.values, 12)
         z = (found.exact - game.exact) / found.standard_errors
         assert np.abs(z).max() < 5
         assert 0.5 < np.sqrt(np.mean(z**2)) < 2
@@ -125,7 +124,7 @@ def test_the_readme_says_what_was_measured(script):
 
 
 @pytest.mark.parametrize(
-    "kind", ["radial", "rules", "unanimity", "exponential", "pairs", "maximum"]
+    "kind", ["radial", "rules", "unanimity", "exponential", "pairs", "maximum", "vote"]
 )
 def test_drawn_games_have_the_values_of_enumeration(script, kind):
     for seed in range(3):
@@ -135,7 +134,7 @@ def test_drawn_games_have_the_values_of_enumeration(script, kind):
         np.testing.assert_allclose(game.exact, expected, rtol=0, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("kind", ["network", "pooled text", "vote"])
+@pytest.mark.parametrize("kind", ["network", "pooled text", "label"])
 def test_drawn_networks_have_them_within_their_standard_errors(script, kind):
     game = script("drawn_games").drawn_game(kind, 8, 0)
     errors = np.maximum(game.standard_errors, 1e-12)
