@@ -1,7 +1,8 @@
-"""Odd Gaussian-process regression: the posterior of the Shapley values, given some values."""
+"""Gaussian-process regression on the game: the posterior of averages, given some values."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,58 +12,49 @@ from ...arguments import checked_choice, checked_flag
 from ...array_types import (
     AttributionArray,
     CoalitionArray,
-    DistanceArray,
     FloatArray,
     IntArray,
     ScoreArray,
     ValueArray,
 )
+from ...coalitions.tables import complements
 from ...cooperators.choices import checked_prior
 from ...errors import InvalidArgumentError
-from ...interactions.result import INDICES, PairSolution
 from ..cross_fitting import cross_fitted, variances_of_errors
-from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
-from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
+from ..pair_folds import (
+    FOLDS,
+    CoalitionDraws,
+    FoldedDraws,
+    draw_folds,
+    select_draws,
+)
+from ..protocol import (
+    Design,
+    DesignRequest,
+    Estimator,
+    Operations,
+    Solution,
+)
 from ..value_errors import ValueErrors
-from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
-from .estimands import Estimand, PairInteractions, ShapleyValues, TaylorPart
-from .exact_games import exact_if_of_pairs
-from .expected_triples import even_differences
-from .marginal_likelihood import mean_squares
-from .pair_interactions import (
-    MOST_VALUES_OF_PAIRS,
-    differences_of_evens,
-    memory_of_pairs,
-    pair_solution,
-    with_odd_part,
-)
+from ...interactions.result import INDICES, PairSolution, membership
+
+from .design import are_pairs, chosen_pairs, chosen_values, effects_are_alike, n_deciding
+from .games import Games, posteriors
+from .indices import all_sets, single_players
 from .posterior import Posterior
-from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
-from .prior_fitting import log_weights_from_scores
-from .smooth_games import are_smooth
-from .values_design import (
-    N_SINGLES,
-    are_few,
-    n_before_singles,
-    pairs_after_singles,
-    singles_say_much,
-    spread_values,
-    with_singles,
-)
-from .values_posterior import (
-    memory_of_values,
-    operations_of_values,
-    posterior_of_values,
-)
-from .values_prior import ErrorCovariances
-from .wider_intervals import variances_of_jumps
+from .prior import EVEN, ODD
 
 WEIGHTS = ("learned", "equal")
 
 _FREEDOM_OF_FEW = 2.0
-"""Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
-hardly determine the scale of a game. Measured with 20 to 100 players: with these degrees of
-freedom, confidence intervals have their nominal coverage on most games."""
+"""Degrees of freedom of the errors if there are at most as many pairs as players, which hardly
+determine the scale of a game."""
+
+_MOST_VALUES_OF_PAIRS = 2048
+"""Pairs of complements that the interactions are given: the first, if there are more."""
+
+_SCORE_SHARE = 0.01
+"""Share of the scores in equal parts, where they give the centres of the strengths."""
 
 
 def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> FloatArray:
@@ -89,69 +81,54 @@ def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> 
 
 @dataclass(frozen=True)
 class OddDesign(Design):
-    """Pairs of complements, or coalitions alone, and the prior means of the weights of each row.
+    """Pairs of complements, or coalitions alone, and the prior means of the strengths of each row.
 
     Attributes
     ----------
     draws : CoalitionDraws
-        The pairs, shared by all rows; with folds if the estimate is unbiased. With few evaluations
-        for many players, coalitions alone, of which some may have complements.
-    log_weights : array, (R, M), or None
-        Prior means of the logarithms of the weights.
-    of_others : CoalitionDraws, optional
-        The pairs of rows whose games are smooth; or, where `draws` are coalitions alone, those of
-        rows of whose games single players say much.
-    n_first : int
-        The number of first draws that say which games are. They are the same for all rows.
-    distances : array of arrays, (R,), optional
-        The distances between the players of each row on its graph.
+        The pairs, shared by all rows; with folds if the estimate is unbiased. With few evaluations,
+        coalitions alone, of which some may have complements.
+    centres : array, (R, M), or None
+        Prior means of the logarithms of the strengths.
+    if_unlike : CoalitionDraws, optional
+        The pairs of rows in which the effects of single players are not those in halves.
     """
 
     draws: CoalitionDraws
-    log_weights: FloatArray | None
-    of_others: CoalitionDraws | None = None
-    n_first: int = 0
-    distances: DistanceArray | None = None
+    centres: FloatArray | None
+    if_unlike: CoalitionDraws | None = None
 
     @property
     def n_before_choice(self) -> int:
         """The coalitions of the first pairs, and those that were known before."""
-        if self.of_others is None:
+        if self.if_unlike is None:
             return 0
-        return int(self.draws.positions[: self.n_first].max()) + 1
+        n_pairs, n_players = self.draws.members.shape
+        return int(self.draws.positions[: 2 * n_deciding(n_players, n_pairs)].max()) + 1
 
     @property
     def fewest_coalitions(self) -> int:
-        """Those of the first pair, which may follow values that chose it, or of two blocks."""
-        of_first = int(self.draws.positions[0].max()) + 1
-        return max(self.draws.fewest_coalitions, of_first)
+        """Those that the pairs need, if the estimate is unbiased."""
+        return self.draws.fewest_coalitions
 
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
         draws = self.draws.within(n_coalitions)
-        return self.with_draws(draws)
-
-    def with_draws(self, draws: CoalitionDraws) -> OddDesign:
-        """Return the design of other pairs, which leaves no choice."""
-        return OddDesign(draws.table, draws, self.log_weights, distances=self.distances)
+        return OddDesign(draws.table, draws, self.centres)
 
     def subset_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
-        return replace(
-            self,
-            log_weights=None if self.log_weights is None else self.log_weights[indices],
-            distances=None if self.distances is None else self.distances[indices],
-        )
+        return replace(self, centres=None if self.centres is None else self.centres[indices])
 
 
 @dataclass(frozen=True)
 class OddGP(Estimator[OddDesign]):
-    """Gaussian-process regression on the odd part of the game.
+    """Gaussian-process regression on the game, whose odd part gives the Shapley values.
 
-    The prior has interactions of all odd sizes. Its hyperparameters say how strongly each player
-    takes part in interactions, and which sizes matter. They are fitted to the values of the row by
-    the marginal likelihood. The interactions do not explain each value exactly. The residual is a
-    part of the game as well, so that the posterior is exact once all pairs are evaluated. Given the
+    The prior has interactions of all sizes. Its hyperparameters say how strongly each player takes
+    part in interactions, and which sizes matter. They are fitted to the values of the row by the
+    marginal likelihood. The interactions do not explain each value exactly. The residual is a part
+    of the game as well, so that the posterior is exact once all pairs are evaluated. Given the
     hyperparameters, the posterior mean is linear in the values. It satisfies efficiency exactly. It
     shrinks towards the prior mean, and so is not unbiased over the choice of coalitions. Standard
     errors are posterior standard deviations: the uncertainty about the game, given the values.
@@ -159,10 +136,9 @@ class OddGP(Estimator[OddDesign]):
     Parameters
     ----------
     weights : {"learned", "equal"}
-        Whether each player has its own weight in interactions. With equal weights, rows share the
-        factorisations of matrices, which is faster for many rows.
+        Whether each player has its own strength in interactions.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
-        How to compute the players' scores, which give the prior of the weights; None for no prior.
+        How to compute the players' scores, which give the prior of the strengths; None for none.
     unbiased : bool
         Draw all pairs at random, in folds. The posterior mean, given all other pairs, is the
         control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
@@ -195,14 +171,14 @@ class OddGP(Estimator[OddDesign]):
         return self.unbiased
 
     @property
-    def can_use_graph(self) -> bool:
-        """Whether weights are learned; interactions of near players then may be, too."""
-        return self.weights == "learned"
-
-    @property
     def score_source(self) -> str | ScoreArray | None:
         """How the scores of the prior are computed: by derivatives, or else by values."""
         return checked_prior(self.cooperators, self.weights)
+
+    @property
+    def has_process(self) -> bool:
+        """Whether it learns strengths from all values together, as that process does."""
+        return self.weights == "learned" and self.cooperators is None and not self.unbiased
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair, or of two for errors of draws, and the end points."""
@@ -210,96 +186,11 @@ class OddGP(Estimator[OddDesign]):
         return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
-        """Return two evaluations per player, or one for many players.
+        """Return one evaluation per player, below which most of an attribution is the equal share.
 
-        Two are enough for each single player and its complement. With fewer, most of an attribution
-        is the equal share that the prior gives. Measured on models with 20 to 30 players: the share
-        of the prior is .6 to .9 at one evaluation per player, and .02 to .3 at two. Values of
-        halves of many players have a share of .1 to .4 at one. An unbiased estimate has no such
-        share.
+        An unbiased estimate has no such share.
         """
-        if self.unbiased:
-            return 0
-        return n_players if are_few(n_players, n_players) else 2 * n_players
-
-    def memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
-        if are_few(n_players, budget):
-            return 10 * budget * n_players + memory_of_values(n_players, budget)
-        n_dense = min(budget // 2, DENSE_PAIRS)
-        return (10 * budget + 700 * n_dense) * n_players
-
-    def operations(self, n_players: int, budget: int) -> Operations:
-        """Return those of products of matrices: without complements, or through first values."""
-        if are_few(n_players, budget):
-            return operations_of_values(n_players, budget)
-        n_pairs, n_kept = budget // 2, n_players + FIRST_VALUES
-        of_value = n_kept**2 + FIRST_VALUES**2 + 2 * n_kept * n_players
-        solution = float(n_pairs * of_value * (n_pairs > DENSE_PAIRS))
-        if self.unbiased:
-            solution *= FOLDS
-        is_shared = self.weights == "equal"
-        return Operations(solution * is_shared, solution * (not is_shared))
-
-    def interaction_memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the posterior of all pairs; further threads have a bound."""
-        return memory_of_pairs(n_players, budget // 2)
-
-    def design(self, request: DesignRequest) -> OddDesign:
-        """Choose the most informative pairs, or draw them; the players are in random order."""
-        has_scores = request.has_scores is not None and request.has_scores.any()
-        log_weights = None
-        if request.scores is not None and has_scores:
-            log_weights = log_weights_from_scores(request.scores)
-        if self.unbiased:
-            draws: CoalitionDraws = draw_folds(request)
-            return OddDesign(draws.table, draws, log_weights, distances=request.distances)
-        is_all_planned = request.planned == request.budget  # a tolerance may end the row earlier
-        if are_few(request.n_players, request.budget) and not (has_scores or request.needs_pairs):
-            n_before = n_before_singles(request.n_players, request.budget)
-            if is_all_planned or not n_before:
-                return _design_of_values(request, n_before)
-        members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
-        draws = select_draws(request, members, paired=True)
-        n_first = n_pairs_before_choice(request.n_players, len(members))
-        if not (n_first and is_all_planned and self.weights == "learned"):
-            return OddDesign(draws.table, draws, log_weights, distances=request.distances)
-        of_smooth = select_draws(request, pairs_for_smooth_games(members, n_first), paired=True)
-        return OddDesign(draws.table, draws, log_weights, of_smooth, n_first, request.distances)
-
-    def chosen_designs(
-        self, design: OddDesign, values: ValueArray
-    ) -> list[tuple[IntArray, OddDesign]]:
-        """Return the designs of rows whose games are smooth or local, and of all others."""
-        of_others, n_first = design.of_others, design.n_first
-        if of_others is None:
-            raise InvalidArgumentError("The design leaves no choice.")
-        first = replace(
-            design.draws,
-            positions=design.draws.positions[:n_first],
-            members=design.draws.members[:n_first],
-        )
-        if first.is_paired:
-            evens = even_differences(*_complement_values(first, values))
-            are = are_smooth(_signs(_with_all(first.members)), evens)
-            without_choice = design.draws
-        else:
-            are = singles_say_much(design.table.coalitions[0, : values.shape[1]], values)
-            # Single players of which the others are a world of their own are better left out.
-            without_choice = _without_singles(design.draws, n_first)
-        chosen = []
-        for draws, indices in (
-            (of_others, np.flatnonzero(are)),
-            (without_choice, np.flatnonzero(~are)),
-        ):
-            if len(indices):
-                chosen.append((indices, design.subset_rows(indices).with_draws(draws)))
-        return chosen
-
-    @property
-    def has_process(self) -> bool:
-        """Whether it learns weights from all values together, as that process does."""
-        return self.weights == "learned" and self.cooperators is None and not self.unbiased
+        return 0 if self.unbiased else n_players
 
     def enough_coalitions(self, n_players: int) -> int:
         """Return 16 per player, of which half are complements.
@@ -309,9 +200,76 @@ class OddGP(Estimator[OddDesign]):
         """
         return 16 * n_players
 
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the coalitions, and of the kernels."""
+        return 10 * budget * n_players + 100 * min(budget, 2048) ** 2
+
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return those of products of matrices."""
+        n_seen = min(budget, 2048)
+        per_row = 30.0 * min(n_seen, 240) ** 3 + 4.0 * budget * n_seen * (n_seen + 24 * n_players)
+        if self.unbiased:
+            per_row *= FOLDS
+        return Operations(per_row=per_row, most_outputs=8)
+
+    def interaction_memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the posterior of all pairs; further threads have a bound."""
+        n_values = min(budget // 2, _MOST_VALUES_OF_PAIRS)
+        return 8 * n_players * (n_players - 1) // 2 * (12 * n_values + n_players)
+
+    def design(self, request: DesignRequest) -> OddDesign:
+        """Choose the coalitions; the players are in random order."""
+        centres = None
+        if (
+            request.scores is not None
+            and request.has_scores is not None
+            and request.has_scores.any()
+        ):
+            centres = _centres(request.scores)
+        if self.unbiased:
+            draws: CoalitionDraws = draw_folds(request)
+            return OddDesign(draws.table, draws, centres)
+        n_players, n_values, rng = request.n_players, request.budget - 2, request.rng
+        may_end = request.planned < request.budget  # a tolerance may end the row earlier
+        if not (may_end or request.needs_pairs or are_pairs(n_players, n_values)):
+            draws = select_draws(request, chosen_values(n_players, n_values, rng), paired=False)
+            return OddDesign(draws.table, draws, centres)
+        n_pairs = n_values // 2
+        if may_end or not n_deciding(n_players, n_pairs):
+            draws = select_draws(request, chosen_pairs(n_players, n_pairs, rng), paired=True)
+            return OddDesign(draws.table, draws, centres)
+        state = copy.deepcopy(rng)
+        draws, if_unlike = (
+            select_draws(request, chosen_pairs(n_players, n_pairs, one, are_alike), paired=True)
+            for one, are_alike in ((rng, True), (state, False))
+        )
+        return OddDesign(draws.table, draws, centres, if_unlike)
+
+    def chosen_designs(
+        self, design: OddDesign, values: ValueArray
+    ) -> list[tuple[IntArray, OddDesign]]:
+        """Return the designs of rows of whose games single players say much, and of all others."""
+        draws = design.draws
+        if design.if_unlike is None:
+            raise InvalidArgumentError("The design leaves no choice.")
+        n_pairs, n_players = draws.members.shape
+        n_first = n_deciding(n_players, n_pairs)
+        one, other = draws.positions[: 2 * n_first].T
+        odd = (values[:, one] - values[:, other]) / 2
+        total = (values[:, 1:2] - values[:, :1]) / 2
+        are = effects_are_alike(odd[:, :n_first], odd[:, n_first:], total, n_players)
+        return [
+            (rows, replace(design.subset_rows(rows), table=one.table, draws=one, if_unlike=None))
+            for one, rows in (
+                (draws, np.flatnonzero(are)),
+                (design.if_unlike, np.flatnonzero(~are)),
+            )
+            if len(rows)
+        ]
+
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the attributions and standard errors of all rows and outputs."""
-        return self._solution(design, values)
+        return self._solution(design, values, None)
 
     def solve_with_errors(
         self, design: OddDesign, values: ValueArray, errors: ValueErrors
@@ -325,78 +283,40 @@ class OddGP(Estimator[OddDesign]):
             of_pairs = errors.odd.take(draws.positions[:, 0], axis=1)
             return solution.with_variances(variances_of_errors(draws, of_pairs))
         solution = self._solution(design, values, errors)
+        if not draws.is_paired:
+            return solution
         return solution.with_variances(errors.variances_of_ends(design.table.coalitions.shape[2]))
 
     def _solution(
-        self, design: OddDesign, values: ValueArray, errors: ValueErrors | None = None
+        self, design: OddDesign, values: ValueArray, errors: ValueErrors | None
     ) -> Solution:
-        """Return the attributions and standard errors, given values with errors or without."""
-        draws, log_weights, distances = design.draws, design.log_weights, design.distances
-        if not draws.is_paired:
-            return self._solution_of_values(design, values, errors)
-        total = (values[:, 1] - values[:, 0])[:, None] / 2  # the odd part at all players together
-        targets = draws.targets(values, centred=False)
+        draws = design.draws
+        index = single_players(draws.members.shape[1])
+        total = (values[:, 1] - values[:, 0])[:, None]
         if isinstance(draws, FoldedDraws):
+            targets = draws.targets(values, centred=False)
 
             def fit(
                 pairs: IntArray, other_pairs: IntArray
             ) -> tuple[FloatArray, FloatArray, FloatArray]:
-                members, other_members = draws.members[pairs], draws.members[other_pairs]
-                results = self._shapley_values(
-                    members,
-                    total,
+                found = self.predict(
+                    draws.members[pairs],
+                    total / 2,
                     targets[:, pairs],
-                    log_weights,
-                    other_members,
-                    distances=distances,
+                    draws.members[other_pairs],
+                    design.centres,
                 )
-                return results.means, results.predictions, results.variances
+                return found.means, found.predictions, found.variances
 
             return cross_fitted(draws, targets, fit)
-        n_pairs, n_players = draws.members.shape
-        complements = _complement_values(draws, values)
-        evens = even_differences(*complements) if self.weights == "learned" else None
-        of_values = None if errors is None else _errors_of_pairs(draws, errors.odd)
-        results = self._shapley_values(
-            draws.members,
-            total,
-            targets,
-            log_weights,
-            evens=evens,
-            errors=of_values,
-            error_freedom=np.inf if errors is None else errors.freedom,
-            distances=distances,
-        )
-        standard_errors = np.sqrt(
-            results.variances + _variances_without_odd_part(draws.members, *complements)
-        )
-        most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
-        freedom = np.minimum(results.freedom, most_freedom)
-        shares = prior_shares(results.means, standard_errors)
-        return Solution(results.means, standard_errors, freedom, shares)
-
-    def _solution_of_values(
-        self, design: OddDesign, values: ValueArray, errors: ValueErrors | None
-    ) -> Solution:
-        """Return the attributions and standard errors, given values with or without complements."""
-        n_rows, _, n_outputs = values.shape
-        indices = np.concatenate([[0, 1], design.draws.positions[:, 0]])
-        members = design.table.coalitions[0, indices]
-        targets = np.ascontiguousarray(values[:, indices].transpose(1, 0, 2))
-        targets = targets.reshape(len(indices), -1)
-        of_values = None
-        if errors is not None:
-            of_values = ErrorCovariances.from_value_errors(members, errors, indices)
-        is_sparse = self.weights == "learned"
-        found = posterior_of_values(members, targets, of_values, is_sparse, n_outputs)
-        means, variances = (
-            np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
-            for array in (found.means, found.variances)
-        )
-        standard_errors = np.sqrt(variances)
-        shares = prior_shares(means, standard_errors)
-        freedom = found.freedom.reshape(n_rows, 1, n_outputs)
-        return Solution(means, standard_errors, freedom, shares)
+        games = _games(design, values, errors)
+        found = posteriors(games, index, self.weights == "learned")
+        means = _with_total(found, total)
+        standard_errors = np.sqrt(found.variances)
+        freedom = found.freedom[:, None]
+        if len(games.signs) <= len(index.sets) + 1:
+            freedom = np.minimum(freedom, _FREEDOM_OF_FEW)
+        return Solution(means, standard_errors, freedom, prior_shares(means, standard_errors))
 
     def predict(
         self,
@@ -404,8 +324,9 @@ class OddGP(Estimator[OddDesign]):
         total: FloatArray,
         targets: FloatArray,
         other_members: CoalitionArray,
+        centres: FloatArray | None = None,
     ) -> Posterior:
-        """Return the posterior of all rows and outputs, (R, ..., K), without scores.
+        """Return the posterior of all rows and outputs, (R, ..., K), and predicted odd parts.
 
         Parameters
         ----------
@@ -415,8 +336,14 @@ class OddGP(Estimator[OddDesign]):
             The odd part of the game at all players together, and at these coalitions.
         other_members : array, (m, M)
             Other coalitions, whose values are predicted.
+        centres : array, (R, M), optional
+            Prior means of the logarithms of the strengths.
         """
-        return self._shapley_values(members, total, targets, other_members=other_members)
+        values = np.concatenate([total, targets], axis=1)
+        games = Games(_signs(_with_all(members)), values, ODD, 1, centres=centres)
+        index = single_players(members.shape[1])
+        found = posteriors(games, index, self.weights == "learned", _signs(other_members))
+        return found._replace(means=_with_total(found, 2 * total))
 
     def pair_interactions(
         self,
@@ -427,222 +354,118 @@ class OddGP(Estimator[OddDesign]):
         value_errors: ValueErrors | None = None,
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
-        draws, is_taylor = design.draws, index == "shapley_taylor"
-        n_players = draws.members.shape[1]
-        members = draws.members[:MOST_VALUES_OF_PAIRS]
+        draws, n_players = design.draws, design.draws.members.shape[1]
+        members = draws.members[:_MOST_VALUES_OF_PAIRS]
+        signs = _signs(_with_all(members))
         first, second = (
-            of_all[:, : len(members) + 1] for of_all in _complement_values(draws, values)
+            np.concatenate(
+                [values[:, [end]], values[:, draws.positions[: len(members), side]]], axis=1
+            )
+            for side, end in ((0, 1), (1, 0))
         )
-        estimand = PairInteractions(n_players, "shapley" if is_taylor else index)
         evens = (first + second) / 2
-        differences = differences_of_evens(evens)
-        if value_errors is None:
-            found = self._solved(
-                estimand, members, differences, design.log_weights, distances=design.distances
-            )
-            found = exact_if_of_pairs(estimand, _signs(_with_all(members)), evens, found)
-        else:
-            of_values = _errors_of_pairs(draws, value_errors.even)[:, : len(members) + 1]
-            found = self._solved(
-                estimand,
-                members,
-                differences,
-                design.log_weights,
-                errors=of_values,
-                error_freedom=value_errors.freedom,
-                distances=design.distances,
-            )
-        of_errors = np.zeros_like(errors) if is_taylor else errors
-        solution = pair_solution(found, of_errors)
-        if not is_taylor:
-            return solution
-        odd = self._solved(
-            TaylorPart(n_players),
-            members,
-            (first - second) / 2,
-            design.log_weights,
-            distances=design.distances,
+        sizes = np.sqrt(((evens - evens[:, :1])[:, 1:] ** 2).mean(axis=1, keepdims=True))
+        rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
+        evens = np.where(sizes > rounding, evens - evens[:, :1], 0.0)
+        of_pairs = all_sets(n_players, 2, *_distribution(index))
+        of_even = None
+        if value_errors is not None:
+            of_even = _of_positions(value_errors.even, draws.positions[: len(members), 0])
+        is_learned = self.weights == "learned"
+        games = _with_errors(
+            Games(signs, evens, EVEN, 1, centres=design.centres), of_even, value_errors
         )
-        shapley = self.solve(design, values).values
-        return with_odd_part(solution, members, (first - second) / 2, odd, shapley, errors)
+        found = posteriors(games, of_pairs, is_learned)
+        means, variances = found.means, found.variances
+        if index == "shapley_taylor":
+            of_odd = None
+            if value_errors is not None:
+                of_odd = _of_positions(value_errors.odd, draws.positions[: len(members), 0])
+            odd = Games(signs, (first - second) / 2, ODD, 1, centres=design.centres)
+            odd = _with_errors(odd, of_odd, value_errors)
+            found_odd = posteriors(odd, of_pairs, is_learned)
+            means, variances = means + found_odd.means, variances + found_odd.variances
+        of_sums = membership(n_players).T @ variances / 4
+        return PairSolution(means, np.sqrt(variances), np.sqrt(errors**2 + of_sums))
 
-    def _shapley_values(
-        self,
-        members: CoalitionArray,
-        total: FloatArray,
-        targets: FloatArray,
-        log_weights: FloatArray | None = None,
-        other_members: CoalitionArray | None = None,
-        evens: FloatArray | None = None,
-        errors: FloatArray | None = None,
-        error_freedom: float = np.inf,
-        distances: DistanceArray | None = None,
-    ) -> Posterior:
-        """Return the posterior of the Shapley values of all rows and outputs, (R, M, K).
 
-        Parameters are those of `predict` and of `_solved`.
-        """
-        n_players = members.shape[1]
-        targets, estimand = np.concatenate([total, targets], axis=1), ShapleyValues(n_players)
-        found = self._solved(
-            estimand,
-            members,
-            targets,
-            log_weights,
-            other_members,
-            evens,
-            errors,
-            error_freedom,
-            distances,
+def _games(design: OddDesign, values: ValueArray, errors: ValueErrors | None) -> Games:
+    """Return what the process is given: odd parts if all coalitions have complements, or values."""
+    draws = design.draws
+    if draws.is_paired:
+        first, second = (
+            np.concatenate([values[:, [end]], values[:, draws.positions[:, side]]], axis=1)
+            for side, end in ((0, 1), (1, 0))
         )
-        # The residual of efficiency, which is rounding.
-        residual = 2 * total - found.means.sum(axis=1, keepdims=True)
-        return replace(found, means=found.means + residual / n_players)
-
-    def _solved(
-        self,
-        estimand: Estimand,
-        members: CoalitionArray,
-        targets: FloatArray,
-        log_weights: FloatArray | None,
-        other_members: CoalitionArray | None = None,
-        evens: FloatArray | None = None,
-        errors: FloatArray | None = None,
-        error_freedom: float = np.inf,
-        distances: DistanceArray | None = None,
-    ) -> Posterior:
-        """Return the posterior of all rows and outputs, (R, ..., K).
-
-        Parameters
-        ----------
-        estimand : Estimand
-            What is estimated.
-        members : array, (n, M)
-            The coalitions.
-        targets : array, (R, n + 1, K)
-            The part of the game at all players together, and at these coalitions.
-        log_weights : array, (R, M), or None
-            Prior means of the logarithms of the weights.
-        other_members : array, (m, M), optional
-            Other coalitions, whose values are predicted.
-        evens : array, (R, n, K), optional
-            The even part of the game at these coalitions; see `even_differences`.
-        errors : array, (R, n + 1, K), optional
-            Variances of the errors of the targets.
-        error_freedom : float
-            Degrees of freedom of these variances.
-        distances : array of arrays, (R,), optional
-            The distances between the players of each row on its graph.
-        """
-        other_members = members[:0] if other_members is None else other_members
-        n_rows, n, n_outputs = targets.shape
-        flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
-        size = np.sqrt(mean_squares(flat))
-        is_something = size > 0
-        results = Posterior.unknown(estimand.n_outputs, len(other_members), len(size))
-        if is_something.any():
-            centres = log_weights
-            if centres is not None:
-                centres = np.repeat(centres, n_outputs, axis=0)[is_something]
-            if distances is not None:
-                distances = np.repeat(distances, n_outputs)[is_something]
-            if evens is not None:
-                evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
-            scale = size[is_something]
-            if errors is not None:
-                errors = errors.transpose(1, 0, 2).reshape(n, -1)[:, is_something] / scale**2
-            scaled = posteriors_of_rows(
-                estimand,
-                _signs(_with_all(members)),
-                flat[:, is_something] / scale,
-                self.weights,
-                centres,
-                _signs(other_members),
-                evens,
-                errors,
-                error_freedom,
-                distances,
-                np.repeat(np.arange(n_rows), n_outputs)[is_something],
-            )
-            results.means[:, is_something] = scaled.means * scale
-            results.variances[:, is_something] = scaled.variances * scale**2
-            results.predictions[:, is_something] = scaled.predictions * scale
-            results.freedom[:, is_something] = scaled.freedom
-        return Posterior(
-            *(
-                np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
-                for array in results.arrays
-            )
+        games = Games(
+            _signs(_with_all(draws.members)), (first - second) / 2, ODD, 1, centres=design.centres
         )
+        if errors is None:
+            return games
+        return _with_errors(games, _of_positions(errors.odd, draws.positions[:, 0]), errors)
+    indices = np.concatenate([[0, 1], draws.positions[:, 0]])
+    members = design.table.coalitions[0, indices]
+    level = values[:, indices].mean(axis=1, keepdims=True)
+    games = Games(_signs(members), values[:, indices] - level, None, 2, centres=design.centres)
+    if errors is None:
+        return games
+    one, other = complements(members)
+    one, other = one[other >= 0], other[other >= 0]
+    variances, shared = errors.variances[:, indices], (errors.even - errors.odd)[:, indices]
+
+    def covariances(row: int, output: int) -> FloatArray:
+        found = np.diag(variances[row, :, output])
+        found[one, other] = found[other, one] = shared[row, one, output]
+        return found
+
+    return games._replace(errors=covariances, error_freedom=errors.freedom)
 
 
-def _design_of_values(request: DesignRequest, n_before: int) -> OddDesign:
-    """Return the design of values without complements, or of a choice after the first ones."""
-    n_players, rng = request.n_players, request.rng
-    members = spread_values(n_players, request.budget, rng)
-    if not n_before:
-        draws = select_draws(request, members, paired=False)
-        return OddDesign(draws.table, draws, None)
-    n_first = n_before + 2 * N_SINGLES
-    draws = select_draws(request, with_singles(members, n_before, rng), paired=False)
-    n_known = int(draws.positions[:n_first].max()) + 1
-    after = replace(request, known=draws.table.coalitions[0, :n_known])
-    n_pairs = (request.budget - n_known) // 2 + N_SINGLES
-    pairs = select_draws(after, pairs_after_singles(n_players, n_pairs, rng), paired=True)
-    return OddDesign(draws.table, draws, None, pairs, n_first, request.distances)
-
-
-def _without_singles(draws: CoalitionDraws, n_first: int) -> CoalitionDraws:
-    """Return the draws without the single players at the end of the first ones."""
-    keep = np.ones(len(draws.members), dtype=bool)
-    keep[n_first - 2 * N_SINGLES : n_first] = False
-    return replace(draws, positions=draws.positions[keep], members=draws.members[keep])
-
-
-def _complement_values(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:
-    """Return the values of coalitions and of their complements, (R, n + 1, K) each.
-
-    Those of all players and of none come first.
-    """
-    first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
-    first = np.concatenate([values[:, 1:2], first], axis=1)
-    return first, np.concatenate([values[:, :1], second], axis=1)
-
-
-def _errors_of_pairs(draws: CoalitionDraws, variances: FloatArray) -> FloatArray:
+def _of_positions(variances: FloatArray, positions: IntArray) -> FloatArray:
     """Return the variances of a part of the game at all players and at pairs, (R, n + 1, K).
 
     Those of all players are left out: their error is common to all differences from them.
     """
-    of_pairs = np.take(variances, draws.positions[:, 0], axis=1)
+    of_pairs = np.take(variances, positions, axis=1)
     return np.concatenate([np.zeros_like(of_pairs[:, :1]), of_pairs], axis=1)
 
 
-def _variances_without_odd_part(
-    members: CoalitionArray, first: FloatArray, second: FloatArray
-) -> FloatArray:
-    """Return the variances of the attributions of games whose odd part is 0 so far, (R, M, K).
+def _with_errors(games: Games, variances: FloatArray | None, errors: ValueErrors | None) -> Games:
+    """Return games whose values have independent errors of some variances, (R, n, K)."""
+    if variances is None or errors is None:
+        return games
+    return games._replace(
+        errors=lambda row, output: np.diag(variances[row, :, output]),
+        error_freedom=errors.freedom,
+    )
 
-    The posterior says nothing of them, because all its values are 0. If they are labels, they may
-    jump elsewhere, as their even part does. The variances of other games are 0.
 
-    Parameters
-    ----------
-    members : array, (n, M)
-        The coalitions.
-    first, second : arrays, (R, n + 1, K)
-        Their values and those of their complements; see `_complement_values`.
-    """
-    n_rows, n, n_outputs = first.shape
-    are_equal = (first == second).all(axis=1, keepdims=True)
-    if not are_equal.any():
-        return np.zeros((n_rows, members.shape[1], n_outputs))
-    evens = np.where(are_equal, first - first[:, :1], 0.0)
-    targets = np.ascontiguousarray(evens.transpose(1, 0, 2)).reshape(n, -1)
-    signs = _signs(_with_all(members))
-    unknown = np.zeros((signs.shape[1], targets.shape[1]))
-    variances = variances_of_jumps(signs, targets, unknown, unknown)
-    return variances.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+def _with_total(found: Posterior, total: FloatArray) -> FloatArray:
+    """Return the means with the total that is known, (R, 1, K), by their variances."""
+    gap = total - found.means.sum(axis=1, keepdims=True)
+    sums = found.variances.sum(axis=1, keepdims=True)
+    shares = found.variances / np.where(sums > 0, sums, 1.0)
+    shares = np.where(sums > 0, shares, 1 / found.means.shape[1])
+    means: FloatArray = found.means + gap * shares
+    return means
+
+
+def _centres(scores: ScoreArray) -> FloatArray:
+    """Return the prior means of the log strengths, (R, M), by scores, (R, M, M)."""
+    of_players = np.abs(scores).sum(axis=2)
+    mean = of_players.mean(axis=1, keepdims=True)
+    shares = of_players / np.where(mean > 0, mean, 1.0)
+    centres: FloatArray = np.log((1 - _SCORE_SHARE) * shares + _SCORE_SHARE)
+    return centres
+
+
+def _distribution(index: str) -> tuple[float, float]:
+    """Return the Beta distribution of an index of interaction."""
+    return {
+        "shapley": (1.0, 1.0),
+        "banzhaf": (np.inf, np.inf),
+        "shapley_taylor": (1.0, 2.0),
+    }[index]
 
 
 def _with_all(members: CoalitionArray) -> CoalitionArray:

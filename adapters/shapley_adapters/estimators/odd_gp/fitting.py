@@ -1,0 +1,63 @@
+"""The hyperparameters with the most posterior probability, and how uncertain they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+from ...array_types import FloatArray
+
+from .prior import Prior
+from .sparse_sets import find_sparse_sets
+
+_FEW, _LEARNED_FROM, _SEARCHED = 120, 480, 800
+"""Values that the first and the second fit see, and those of the search of sparse sets, at most. A
+step costs the cube of their number. Fits to 1,000 values have .96 of the errors at 64 evaluations a
+player and take twice as long."""
+
+_FIRST_STEPS, _STEPS = 10, 3
+"""Steps of the first fit, and of that to more values, with sparse sets."""
+
+_GAINED = 1e-3
+"""Share of the log likelihood, below which a fit stops."""
+
+
+class Fit(NamedTuple):
+    """The prior of all values, its hyperparameters, and a root of their covariances."""
+
+    prior: Prior
+    h: FloatArray
+    root: FloatArray
+
+
+def fitted(prior: Prior) -> Fit:
+    """Return the fit to all values of a prior: few values first, then sparse sets."""
+    n, n_players = prior.data.signs.shape
+    h, root = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
+    if prior.data.parity is not None and n > n_players + 2 and not prior.are_labels:
+        prior = prior.with_sparse(find_sparse_sets(prior.first(_SEARCHED), h))
+    if n > _FEW or len(prior.sparse.players):
+        h, root = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
+    return Fit(prior, h, root)
+
+
+def _fitted(prior: Prior, start: FloatArray | None, n_steps: int) -> tuple[FloatArray, FloatArray]:
+    """Return the best hyperparameters, and a root of their covariances, as L-BFGS sees them."""
+    centre, sd = prior.centre, prior.sd
+
+    def loss(x: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = prior.evidence(centre + sd * x)
+        return float(x @ x / 2 - value), x - slope * sd
+
+    x = np.zeros(len(centre)) if start is None else (start - centre) / sd
+    bounds = scipy.optimize.Bounds((prior.low - centre) / sd, (prior.high - centre) / sd)
+    options = {"maxiter": n_steps, "maxcor": 20, "ftol": _GAINED}
+    found = scipy.optimize.minimize(
+        loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    inverse = found.hess_inv.todense()
+    values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    root = sd[:, None] * vectors * np.sqrt(np.clip(values, 0, 1))
+    return centre + sd * found.x, root

@@ -1,0 +1,171 @@
+"""Posteriors of all rows and outputs, each row by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from ...array_types import FloatArray
+from ...thread_limits import map_in_threads, n_threads_within_memory
+
+from .fitting import Fit, fitted
+from .indices import Index
+from .posterior import Posterior, posterior
+from .prior import ODD, Prior, Values
+
+_EQUAL_GRID = np.log([1.0, 30.0, 1000.0])
+"""Factors of the variances of interactions and of noise among which equal strengths choose."""
+
+_MATRICES = 12
+"""Matrices of a row that are in memory at once."""
+
+_ROUNDING = 1e-11
+"""Share of the size of values that least squares may leave where a game is exact."""
+
+_SURPLUS = 2
+"""More values than terms that show that few terms explain a game."""
+
+
+class Games(NamedTuple):
+    """Values of rows and outputs that share coalitions.
+
+    Attributes
+    ----------
+    signs : array, (n, M)
+        The coalitions.
+    values : array, (R, n, K)
+        Their values.
+    parity : {1, 0, None}
+        Whether they are those of the odd part, of the even part, or of whole games.
+    n_known : int
+        How many of the first values have no noise.
+    errors : callable, optional
+        Returns the covariances of the errors of a row and output, (n, n).
+    error_freedom : float
+        Their degrees of freedom.
+    centres : array, (R, M), optional
+        Prior means of the log strengths.
+    """
+
+    signs: FloatArray
+    values: FloatArray
+    parity: int | None
+    n_known: int
+    errors: Callable[[int, int], FloatArray] | None = None
+    error_freedom: float = np.inf
+    centres: FloatArray | None = None
+
+    def of(self, row: int, outputs: slice) -> Values:
+        """Return the values of some outputs of a row, and their errors if it is one."""
+        errors = None if self.errors is None else self.errors(row, outputs.start)
+        values = np.ascontiguousarray(self.values[row][:, outputs])
+        return Values(self.signs, values, self.parity, self.n_known, errors, self.error_freedom)
+
+
+def posteriors(
+    games: Games, index: Index, is_learned: bool, others: FloatArray | None = None
+) -> Posterior:
+    """Return the posteriors of all rows and outputs: means and variances (R, k, K).
+
+    Parameters
+    ----------
+    games : Games
+        The values.
+    index : Index
+        What is wanted.
+    is_learned : bool
+        Whether strengths are learned.
+    others : array, (m, M), optional
+        Other coalitions, whose values are predicted.
+    """
+    n_rows, n, n_outputs = games.values.shape
+    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, 2048) * max(n, len(index.sets)))
+
+    def solve(row: int) -> list[Posterior]:
+        parts = [slice(0, n_outputs)]
+        if games.errors is not None:
+            parts = [slice(output, output + 1) for output in range(n_outputs)]
+        return [_solved(games, row, part, index, is_learned, others) for part in parts]
+
+    found = map_in_threads(solve, range(n_rows), n_threads)
+    arrays = [[np.concatenate(part, axis=-1) for part in zip(*row, strict=True)] for row in found]
+    return Posterior(*(np.array(part) for part in zip(*arrays, strict=True)))
+
+
+def _solved(
+    games: Games,
+    row: int,
+    outputs: slice,
+    index: Index,
+    is_learned: bool,
+    others: FloatArray | None,
+) -> Posterior:
+    """Return the posterior of some outputs of a row."""
+    data = games.of(row, outputs)
+    sizes = np.sqrt((data.values**2).mean(axis=0))
+    n_others = 0 if others is None else len(others)
+    blank = Posterior(
+        np.zeros((len(index.sets), len(sizes))),
+        np.zeros((len(index.sets), len(sizes))),
+        np.full(len(sizes), np.inf),
+        np.zeros((n_others, len(sizes))),
+    )
+    is_something = sizes > 0
+    if not is_something.any():
+        return blank
+    scales = sizes[is_something]
+    errors = None if data.errors is None else data.errors / scales[0] ** 2
+    data = replace(data, values=data.values[:, is_something] / scales, errors=errors)
+    centres = None if games.centres is None else games.centres[row]
+    prior = Prior(data, centres, are_labels=data.are_labels)
+    fit = fitted(prior) if is_learned else _with_equal_strengths(prior)
+    found = posterior(fit, index, others)
+    if others is None and errors is None and data.parity == ODD and not prior.are_labels:
+        found = _exact_of_few_terms(fit, index, found)
+    blank.means[:, is_something] = found.means * scales
+    blank.variances[:, is_something] = found.variances * scales**2
+    blank.freedom[is_something] = found.freedom
+    blank.predictions[:, is_something] = found.predictions * scales
+    return blank
+
+
+def _with_equal_strengths(prior: Prior) -> Fit:
+    """Return the best of few priors in which all players are alike."""
+    h = prior.centre.copy()
+    n_players = prior.n_players
+    n_components = len(prior.parities)
+    starts = []
+    for factor in _EQUAL_GRID:
+        start = h.copy()
+        start[n_players : n_players + n_components + 1] += factor
+        starts.append(start)
+    first = prior.first(120)
+    best = max(starts, key=lambda start: first.evidence(start)[0])
+    return Fit(prior, best, np.zeros((len(h), 0)))
+
+
+def _exact_of_few_terms(fit: Fit, index: Index, found: Posterior) -> Posterior:
+    """Return exact averages of the outputs that single players and sparse sets explain."""
+    data = fit.prior.data
+    n, n_players = data.signs.shape
+    sets = fit.prior.sparse.players
+    columns = np.concatenate([data.signs, fit.prior.sparse.columns(data.signs)], axis=1)
+    if n < columns.shape[1] + _SURPLUS:
+        return found
+    coefficients, _, rank, _ = scipy.linalg.lstsq(columns, data.values)
+    if rank < columns.shape[1]:
+        return found
+    left = np.abs(data.values - columns @ coefficients).max(axis=0)
+    is_exact = left <= _ROUNDING * np.abs(data.values).max(axis=0)
+    if not is_exact.any():
+        return found
+    singles = np.arange(n_players)[:, None]
+    counts = np.concatenate([index.of_sets(singles), index.of_sets(sets)])
+    means = np.where(is_exact, counts.T @ coefficients, found.means)
+    variances = np.where(is_exact, 0.0, found.variances)
+    freedom = np.where(is_exact, np.inf, found.freedom)
+    return Posterior(means, variances, freedom, found.predictions)

@@ -1,0 +1,406 @@
+"""The prior of a game: variances of its interactions, and the likelihood of values.
+
+With z = 1 for the members of a coalition and −1 for the others, v(z) = Σ_T c_T Π_{j∈T} z_j. The
+prior of the coefficients c_T is normal. It has few components, all of them with the same strengths
+u of the players, Σ u = 1:
+
+* single players, Var c_j = u_j, the scale of everything else;
+* all larger odd sets, and all even sets of two or more, Var c_T ∝ Π_{j∈T} tanh(ℓ u_j), at fixed
+  levels ℓ: sets of about three players, of some more, of very many. With x = ℓ Σ_j u_j z_j z′_j,
+  the kernels are sinh(x) and cosh(x) less their lowest sets: one exponential makes all of them;
+* sparse sets with variances of their own, which trees have; see `sparse_sets`;
+* noise: the values of single coalitions, which are a part of the game, too.
+
+Strengths and variances have log-normal priors. The centres of these matter more than anything else:
+interactions and noise are centred far below where they mostly end, so that few values are explained
+by single players.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ...array_types import FloatArray, IntArray
+
+from .indices import Index
+
+ODD, EVEN = 1, 0
+
+_LEVEL, _FACTOR = 0.5, 6
+"""The levels are .5, 3 and 18: each kernel is a power of the one before."""
+
+_N_ODD, _N_EVEN = 3, 2
+"""Levels of odd and of even sets. One level in place of three: errors of 1.11 (networks 1.28)."""
+
+_LOG_ODD, _LOG_EVEN = np.log([1.25e-4, 5e-5, 2.5e-5]), np.log([0.3, 0.02])
+_LOG_NOISE = math.log(1.25e-5)
+"""Centres of the logarithms of the variances of larger sets and of noise, where that of single
+players is 1 in all. With centres 400 times higher, smooth games err five times as much at two
+evaluations a player."""
+
+_SD_STRENGTH, _SD_VARIANCE = 1.6, 4.0
+"""Standard deviations of the logarithms of strengths and of variances."""
+
+_SD_OF_LABELS, _LABELS, _DIGITS = 0.5, 3, 9
+"""That of strengths where values are labels: no more than so many different numbers, up to digits.
+Labels say too little to tell the strengths of players apart."""
+
+_LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN, _COMMON = math.log(3.0), 1.0, 4.0, 1.0
+"""Centre and standard deviation of the logarithm of the noise of labels, which jump where about
+half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s; and
+the variance of an effect that all players share, so that a jump is none of single players."""
+
+_CONSTANT, _JITTER = 100.0, 1e-9
+"""Variance of the level of values that have no complements, and of rounding."""
+
+_EQUAL = 0.01
+"""Share of the strengths in equal parts: a player without effect on some values may have one on
+others."""
+
+_LOWEST, _HIGHEST, _WIDEST = -16.0, 4.0, 6.0
+"""Bounds of the logarithms of variances, and of strengths in standard deviations."""
+
+
+class Variances(NamedTuple):
+    """Strengths, (M,), variances of the components, (C,), and variance of the noise."""
+
+    strengths: FloatArray
+    components: FloatArray
+    noise: float
+
+
+class Components(NamedTuple):
+    """The components at some strengths.
+
+    tanh(ℓ u), (C, M), Π cosh(ℓ u), (C,), and the variance of each at z = z′, (C,).
+    """
+
+    tau: FloatArray
+    scale: FloatArray
+    total: FloatArray
+
+
+@dataclass(frozen=True)
+class SparseSets:
+    """Sets of players, (m, t), whose coefficients have variances of their own, (m,)."""
+
+    players: IntArray
+    variances: FloatArray
+
+    @classmethod
+    def none(cls, size: int) -> SparseSets:
+        """Return no sets of a size."""
+        return cls(np.zeros((0, size), dtype=np.intp), np.zeros(0))
+
+    def columns(self, signs: FloatArray) -> FloatArray:
+        """Return the products of the signs of each set, (n, m)."""
+        return products_of(signs, self.players)
+
+
+def products_of(signs: FloatArray, sets: IntArray) -> FloatArray:
+    """Return the products of the signs, (n, m), of the players of sets, (m, t)."""
+    product = signs[:, sets[:, 0]]
+    for column in sets.T[1:]:
+        product = product * signs[:, column]
+    return product
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of games that share coalitions: of whole games, or of their odd or even parts.
+
+    Attributes
+    ----------
+    signs : array, (n, M)
+        The coalitions.
+    values : array, (n, B)
+        The values of B outputs of a game.
+    parity : {1, 0, None}
+        Whether they are those of the odd part, of the even part, or of the whole game.
+    n_known : int
+        How many of the first values have no noise: those of no and of all players.
+    errors : array, (n, n), optional
+        Covariances of the errors of the values, of a single output.
+    error_freedom : float
+        Degrees of freedom of these, infinite where they are known.
+    """
+
+    signs: FloatArray
+    values: FloatArray
+    parity: int | None
+    n_known: int
+    errors: FloatArray | None = None
+    error_freedom: float = math.inf
+
+    def first(self, n: int) -> Values:
+        """Return the first values."""
+        errors = None if self.errors is None else self.errors[:n, :n]
+        return replace(self, signs=self.signs[:n], values=self.values[:n], errors=errors)
+
+    @property
+    def are_labels(self) -> bool:
+        """Whether the values are few numbers, as those of a class or a vote are."""
+        if self.values.shape[1] > 1 or self.errors is not None:
+            return False
+        return len(np.unique(np.round(np.abs(self.values), _DIGITS))) <= _LABELS
+
+    @property
+    def n_independent(self) -> float:
+        """How many of the outputs count as independent: 1 if all are proportional."""
+        gram = self.values.T @ self.values
+        size = np.sqrt(np.diag(gram))
+        correlation = gram / np.maximum(np.outer(size, size), 1e-300)
+        return float(len(gram) ** 2 / np.maximum((correlation**2).sum(), 1.0))
+
+
+@dataclass
+class Prior:
+    """The prior of some values, as a function of its hyperparameters.
+
+    A vector of hyperparameters holds the log strengths, (M,), the log variances of the components,
+    the log variance of the noise; where values have errors, the log scale of the game, and the log
+    factor of the errors.
+
+    Attributes
+    ----------
+    data : Values
+        The values.
+    centres : array, (M,), optional
+        Prior means of the log strengths.
+    sparse : SparseSets
+        The sets with variances of their own.
+    are_labels : bool
+        Whether the values are labels, which do not tell the strengths of players apart.
+    """
+
+    data: Values
+    centres: FloatArray | None = None
+    sparse: SparseSets = field(default_factory=lambda: SparseSets.none(3))
+    are_labels: bool = False
+
+    def __post_init__(self) -> None:
+        data = self.data
+        n_players = data.signs.shape[1]
+        has_odd, has_even = data.parity != EVEN, data.parity != ODD
+        self.parities = np.repeat([ODD, EVEN], [_N_ODD * has_odd, _N_EVEN * has_even])
+        self._at = np.concatenate([np.arange(_N_ODD * has_odd), np.arange(_N_EVEN * has_even)])
+        self._levels = _LEVEL * float(_FACTOR) ** self._at
+        # Of exp(x) and of exp(−x) in sinh(x) and in cosh(x).
+        self._signs = np.where(self.parities == ODD, -0.5, 0.5)
+        self.noise_shape = self.noise_of_sizes((data.signs > 0).sum(axis=1))
+        self.noise_shape[: data.n_known] = 0.0
+        strengths = np.zeros(n_players) if self.centres is None else self.centres
+        of_components = np.concatenate(
+            [_LOG_ODD[: _N_ODD * has_odd], _LOG_EVEN[: _N_EVEN * has_even]]
+        )
+        log_noise = _LOG_NOISE_OF_LABELS if self.are_labels else _LOG_NOISE
+        centre = [strengths, of_components, np.array([log_noise])]
+        of_strengths = _SD_OF_LABELS if self.are_labels else _SD_STRENGTH
+        sd = [np.full(n_players, of_strengths), np.full(len(of_components) + 1, _SD_VARIANCE)]
+        sd[-1][-1] = _SD_NOISE_OF_LABELS if self.are_labels else _SD_VARIANCE
+        if data.errors is not None:
+            size = max(float((data.values**2).mean()), 1e-300)
+            centre.append(np.array([math.log(size), 0.0]))
+            sd.append(np.array([_SD_VARIANCE, math.sqrt(2 / data.error_freedom) + 1e-6]))
+        self.centre, self.sd = np.concatenate(centre), np.concatenate(sd)
+        self.low, self.high = self.centre - _WIDEST * self.sd, self.centre + _WIDEST * self.sd
+        of_variances = slice(n_players, n_players + len(of_components) + 1)
+        self.low[of_variances], self.high[of_variances] = _LOWEST, _HIGHEST
+        self._columns = self.sparse.columns(data.signs)
+        self._weight = data.n_independent / data.values.shape[1]
+
+    def noise_of_sizes(self, sizes: IntArray) -> FloatArray:
+        """Return the variance of the noise by the size of a coalition, (n,), 1 at most."""
+        if not self.are_labels:
+            return np.ones(len(sizes))
+        uneven: FloatArray = (4 * sizes * (self.n_players - sizes) / self.n_players**2) ** _UNEVEN
+        return uneven
+
+    @property
+    def n_players(self) -> int:
+        """M."""
+        return int(self.data.signs.shape[1])
+
+    def first(self, n: int) -> Prior:
+        """Return the prior of the first n values."""
+        return Prior(self.data.first(n), self.centres, self.sparse, self.are_labels)
+
+    def with_sparse(self, sparse: SparseSets) -> Prior:
+        """Return the prior with other sparse sets."""
+        return Prior(self.data, self.centres, sparse, self.are_labels)
+
+    def variances(self, h: FloatArray) -> Variances:
+        """Return what the hyperparameters stand for."""
+        n_players, n_components = self.n_players, len(self._levels)
+        shares = np.exp(h[:n_players] - h[:n_players].max())
+        shares /= shares.sum()
+        others = np.exp(h[n_players : n_players + n_components + 1])
+        return Variances((1 - _EQUAL) * shares + _EQUAL / n_players, others[:-1], float(others[-1]))
+
+    def components(self, strengths: FloatArray) -> Components:
+        """Return the components at these strengths."""
+        tilt = self._levels[:, None] * strengths
+        tau = np.tanh(tilt)
+        scale = np.exp((tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2)).sum(axis=1))
+        are_odd = self.parities == ODD
+        lowest = scale * np.where(are_odd, tau.sum(axis=1), 1.0)
+        total = np.where(are_odd, np.sinh(self._levels), np.cosh(self._levels)) - lowest
+        return Components(tau, scale, np.maximum(total, 1e-300))
+
+    def _powers(self, strengths: FloatArray, others: FloatArray) -> FloatArray:
+        """Return exp(x), then exp(−x), of each level, (2 L, n · m)."""
+        n_levels = int(self._at.max()) + 1
+        powers = np.empty((2 * n_levels, len(self.data.signs) * len(others)))
+        product = (self.data.signs * (_LEVEL * strengths)) @ others.T
+        np.exp(product.ravel(), out=powers[0])
+        for level in range(1, n_levels):
+            np.multiply(powers[level - 1], powers[level - 1], out=powers[level])
+            powers[level] *= powers[level - 1]
+            powers[level] *= powers[level]
+        np.divide(1.0, powers[:n_levels], out=powers[n_levels:])
+        return powers
+
+    def _of_powers(self, shares: FloatArray, signs: FloatArray) -> FloatArray:
+        """Return the factors of `_powers`, (2 L,), in sums over components of a share of each."""
+        n_levels = int(self._at.max()) + 1
+        raised = np.bincount(self._at, 0.5 * shares, n_levels)
+        return np.concatenate([raised, np.bincount(self._at, signs * shares, n_levels)])
+
+    def covariance(
+        self,
+        h: FloatArray,
+        others: FloatArray | None = None,
+        powers: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the covariances of the values, or those with other coalitions without noise.
+
+        In units of the scale of the game.
+        """
+        strengths, of_components, noise = self.variances(h)
+        signs = self.data.signs
+        with_signs = signs if others is None else others
+        if powers is None:
+            powers = self._powers(strengths, with_signs)
+        tau, scale, total = self.components(strengths)
+        shares, are_odd = of_components / total, self.parities == ODD
+        covariance: FloatArray = self._of_powers(shares, self._signs) @ powers
+        covariance = covariance.reshape(len(signs), len(with_signs))
+        # Less the lowest sets, which have variances of their own.
+        lowest = shares * scale
+        if self.are_labels:
+            covariance += _COMMON * np.outer(signs.mean(axis=1), with_signs.mean(axis=1))
+        if self.data.parity != EVEN:
+            covariance += (signs * (strengths - (lowest * are_odd) @ tau)) @ with_signs.T
+        if self.data.parity != ODD:
+            covariance += _CONSTANT - lowest[~are_odd].sum()
+        if len(self.sparse.players):
+            columns = self._columns if others is None else self.sparse.columns(with_signs)
+            covariance += (self._columns * self.sparse.variances) @ columns.T
+        if others is None:
+            covariance[np.diag_indices(len(signs))] += noise * self.noise_shape + _JITTER
+            if self.data.errors is not None:
+                covariance += self.data.errors * math.exp(h[-1] - h[-2])
+        return covariance
+
+    def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log marginal likelihood and its gradient.
+
+        At the best scale of the game, if its values have no errors.
+        """
+        strengths, of_components, noise = self.variances(h)
+        data, signs, n = self.data, self.data.signs, len(self.data.signs)
+        powers = self._powers(strengths, signs)
+        factor = factored(self.covariance(h, powers=powers))
+        inverse = lapack.dpotri(factor, lower=1)[0]
+        inverse += np.tril(inverse, -1).T
+        solved = inverse @ data.values
+        squares = np.maximum((data.values * solved).sum(axis=0), 1e-300)
+        has_errors = data.errors is not None
+        scales = np.full(len(squares), math.exp(h[-2])) if has_errors else squares / n
+        weight = self._weight
+        value = -weight * n / 2 * np.log(scales).sum() - weight * (squares / scales).sum() / 2
+        value -= weight * len(squares) * np.log(np.diag(factor)).sum()
+        # The derivative in the covariance, and sums of it times z_j z'_j, (M,).
+        inverse *= -weight * len(squares) / 2
+        slope = inverse
+        slope += (solved * (weight / 2 / scales)) @ solved.T
+
+        def along(slopes: FloatArray) -> FloatArray:
+            sums: FloatArray = np.einsum("nj,nj->j", signs, slopes @ signs)
+            return sums
+
+        of_linear = along(slope) if data.parity != EVEN else np.zeros(self.n_players)
+        of_constant = slope.sum() if data.parity != ODD else 0.0
+        tau, scale, total = self.components(strengths)
+        levels, shares = self._levels, of_components / total
+        dots = powers @ slope.ravel()
+        n_levels = len(dots) // 2
+        gains = 0.5 * dots[self._at] + self._signs * dots[n_levels + self._at]
+        scale, are_odd = scale[:, None], (self.parities == ODD)[:, None]
+        together = tau @ of_linear
+        gains -= np.where(are_odd[:, 0], scale[:, 0] * together, scale[:, 0] * of_constant)
+        moved = -scale * np.where(
+            are_odd, tau * together[:, None] + (1 - tau**2) * of_linear, tau * of_constant
+        )
+        of_total = np.where(
+            are_odd,
+            np.cosh(levels)[:, None] - scale * (tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2),
+            np.sinh(levels)[:, None] - scale * tau,
+        )
+        of_strengths = of_linear + (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
+        of_x = self._of_powers(shares * levels, -self._signs) @ powers
+        of_strengths += along(slope * of_x.reshape(n, n))
+        own = strengths - _EQUAL / self.n_players
+        gradient = [
+            own * (of_strengths - own @ of_strengths / (1 - _EQUAL)),
+            shares * gains,
+            np.array([noise * (np.diag(slope) * self.noise_shape).sum()]),
+        ]
+        if has_errors:
+            of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2])
+            of_scale = weight * (squares / scales - n).sum() / 2 - of_factor
+            gradient.append(np.array([of_scale, of_factor]))
+        return float(value), np.concatenate(gradient)
+
+    def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
+        """Return the covariances of averages and values, (n, k), and variances, (k,).
+
+        Those of the noise are not in them.
+        """
+        strengths, of_components, _ = self.variances(h)
+        signs, n_sets = self.data.signs, len(index.sets)
+        covariances, variances = np.zeros((len(signs), n_sets)), np.zeros(n_sets)
+        if index.order == 1 and self.data.parity != EVEN:
+            player = index.sets[:, 0]
+            covariances += 2 * signs[:, player] * strengths[player]
+            variances += 4 * strengths[player]
+        tau, scale, total = self.components(strengths)
+        shares = of_components * scale / total
+        for share, of_tau, parity in zip(shares, tau, self.parities.tolist(), strict=True):
+            covariances += share * index.covariances(signs, of_tau, parity)
+            variances += share * index.variances(of_tau, parity)
+        if self.are_labels and index.order == 1:  # which all players share
+            covariances += 2 * _COMMON / self.n_players * signs.mean(axis=1)[:, None]
+            variances += 4 * _COMMON / self.n_players**2
+        if len(self.sparse.players):
+            counts = index.of_sets(self.sparse.players)
+            covariances += (self._columns * self.sparse.variances) @ counts
+            variances += self.sparse.variances @ counts**2
+        return covariances, variances
+
+
+def factored(covariance: FloatArray) -> FloatArray:
+    """Return the lower factor, with as much rounding on the diagonal as that takes."""
+    for more in (0.0, 1e-9, 1e-7, 1e-5, 1e-3):
+        raised = covariance
+        if more:
+            raised = covariance + more * np.diag(np.diag(covariance))
+        found: tuple[FloatArray, int] = lapack.dpotrf(raised, lower=1, clean=1)
+        if not found[1]:
+            return found[0]
+    raise np.linalg.LinAlgError("The covariance of the values is not positive definite.")
