@@ -187,6 +187,8 @@ class Prior:
         data = self.data
         n_players = data.signs.shape[1]
         has_odd, has_even = data.parity != EVEN, data.parity != ODD
+        if not len(self.sparse.players):
+            self.sparse = SparseSets.none(2 if data.parity == EVEN else 3)
         self.parities = np.repeat([ODD, EVEN], [_N_ODD * has_odd, _N_EVEN * has_even])
         self._at = np.concatenate([np.arange(_N_ODD * has_odd), np.arange(_N_EVEN * has_even)])
         self._levels = _LEVEL * float(_FACTOR) ** self._at
