@@ -13,9 +13,9 @@ from ...array_types import FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
 
 from .fitting import Fit, fitted
-from .indices import Index
+from .indices import Index, all_sets
 from .posterior import Posterior, posterior
-from .prior import ODD, Prior, Values
+from .prior import EVEN, ODD, Prior, Values, products_of
 
 _EQUAL_GRID = np.log([1.0, 30.0, 1000.0])
 """Factors of the variances of interactions and of noise among which equal strengths choose."""
@@ -124,8 +124,8 @@ def _solved(
     prior = Prior(data, centres, are_labels=data.are_labels)
     fit = fitted(prior) if is_learned else _with_equal_strengths(prior)
     found = posterior(fit, index, others)
-    if others is None and errors is None and data.parity == ODD and not prior.are_labels:
-        found = _exact_of_few_terms(fit, index, found)
+    if errors is None and data.parity is not None and not prior.are_labels:
+        found = _exact_of_few_terms(fit, index, found, others)
     blank.means[:, is_something] = found.means * scales
     blank.variances[:, is_something] = found.variances * scales**2
     blank.freedom[is_something] = found.freedom
@@ -148,12 +148,26 @@ def _with_equal_strengths(prior: Prior) -> Fit:
     return Fit(prior, best, np.zeros((len(h), 0)))
 
 
-def _exact_of_few_terms(fit: Fit, index: Index, found: Posterior) -> Posterior:
-    """Return exact averages of the outputs that single players and sparse sets explain."""
+def _exact_of_few_terms(
+    fit: Fit, index: Index, found: Posterior, others: FloatArray | None
+) -> Posterior:
+    """Return exact averages of the outputs that few sets explain, and exact predictions.
+
+    These are single players and sparse sets, or, in an even part, all pairs if there are few.
+    """
     data = fit.prior.data
     n, n_players = data.signs.shape
-    sets = fit.prior.sparse.players
-    columns = np.concatenate([data.signs, fit.prior.sparse.columns(data.signs)], axis=1)
+    terms, n_levels = [fit.prior.sparse.players], int(data.parity == EVEN)
+    if data.parity == ODD:
+        terms = [np.arange(n_players)[:, None], *terms]
+    elif n > n_players * (n_players - 1) // 2 + _SURPLUS:
+        terms = [all_sets(n_players, 2).sets]
+
+    def columns_of(signs: FloatArray) -> FloatArray:
+        level = np.ones((len(signs), n_levels))
+        return np.concatenate([level, *(products_of(signs, sets) for sets in terms)], axis=1)
+
+    columns = columns_of(data.signs)
     if n < columns.shape[1] + _SURPLUS:
         return found
     coefficients, _, rank, _ = scipy.linalg.lstsq(columns, data.values)
@@ -163,9 +177,12 @@ def _exact_of_few_terms(fit: Fit, index: Index, found: Posterior) -> Posterior:
     is_exact = left <= _ROUNDING * np.abs(data.values).max(axis=0)
     if not is_exact.any():
         return found
-    singles = np.arange(n_players)[:, None]
-    counts = np.concatenate([index.of_sets(singles), index.of_sets(sets)])
-    means = np.where(is_exact, counts.T @ coefficients, found.means)
+    counts = np.concatenate([index.of_sets(sets) for sets in terms])
+    exact = counts.T @ coefficients[n_levels:]
+    means = np.where(is_exact, exact, found.means)
     variances = np.where(is_exact, 0.0, found.variances)
     freedom = np.where(is_exact, np.inf, found.freedom)
-    return Posterior(means, variances, freedom, found.predictions)
+    predictions = found.predictions
+    if others is not None:
+        predictions = np.where(is_exact, columns_of(others) @ coefficients, predictions)
+    return Posterior(means, variances, freedom, predictions)

@@ -152,7 +152,7 @@ class _Process:
         """
         data = self.prior.data
         n, n_players = data.signs.shape
-        m = min(n - 1, _LEFT_OUT)
+        m = min(max(n - 1, 1), _LEFT_OUT)
         inverse = solve_triangular(self.factor[-m:, -m:], np.eye(m), lower=True)
         precision = (inverse**2).sum(axis=0)
         errors = (inverse.T @ self.whitened[-m:]) / precision[:, None]
@@ -164,7 +164,8 @@ class _Process:
         weights /= weights.sum()
         freedom = float(1 / (weights @ weights))
         if data.errors is None:
-            scale = np.maximum((data.values[data.n_known :] ** 2).mean(axis=0), 1e-300)
+            of_others = data.values[min(data.n_known, n - 1) :]
+            scale = np.maximum((of_others**2).mean(axis=0), 1e-300)
         else:
             scale = np.full(1, np.exp(self.h[-2]))
         ratio = freedom * (weights @ errors**2) / (weights @ (1 / precision)) / scale
