@@ -17,7 +17,6 @@ import scipy.linalg
 
 from ...array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ...coalitions.tables import random_subsets, ranks_within_sizes, smaller_sizes
-
 from .search import MOST, first_of_each_pair, searched_pairs
 
 _DECIDING = 4

@@ -12,6 +12,7 @@ from ...arguments import checked_choice, checked_flag
 from ...array_types import (
     AttributionArray,
     CoalitionArray,
+    DistanceArray,
     FloatArray,
     IntArray,
     ScoreArray,
@@ -20,6 +21,7 @@ from ...array_types import (
 from ...coalitions.tables import complements
 from ...cooperators.choices import checked_prior
 from ...errors import InvalidArgumentError
+from ...interactions.result import INDICES, PairSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
 from ..pair_folds import (
     FOLDS,
@@ -36,8 +38,6 @@ from ..protocol import (
     Solution,
 )
 from ..value_errors import ValueErrors
-from ...interactions.result import INDICES, PairSolution, membership
-
 from .design import are_pairs, chosen_pairs, chosen_values, effects_are_alike, n_deciding
 from .games import Games, posteriors
 from .indices import all_sets, single_players
@@ -92,19 +92,24 @@ class OddDesign(Design):
         Prior means of the logarithms of the strengths.
     if_unlike : CoalitionDraws, optional
         The pairs of rows in which the effects of single players are not those in halves.
+    n_first : int
+        How many of the first pairs are halves, and how many are single players, that say which.
+    distances : array of arrays, (R,), optional
+        The distances between the players of each row on its graph.
     """
 
     draws: CoalitionDraws
     centres: FloatArray | None
     if_unlike: CoalitionDraws | None = None
+    n_first: int = 0
+    distances: DistanceArray | None = None
 
     @property
     def n_before_choice(self) -> int:
         """The coalitions of the first pairs, and those that were known before."""
         if self.if_unlike is None:
             return 0
-        n_pairs, n_players = self.draws.members.shape
-        return int(self.draws.positions[: 2 * n_deciding(n_players, n_pairs)].max()) + 1
+        return int(self.draws.positions[: 2 * self.n_first].max()) + 1
 
     @property
     def fewest_coalitions(self) -> int:
@@ -113,12 +118,19 @@ class OddDesign(Design):
 
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
-        draws = self.draws.within(n_coalitions)
-        return OddDesign(draws.table, draws, self.centres)
+        return self.with_draws(self.draws.within(n_coalitions))
+
+    def with_draws(self, draws: CoalitionDraws) -> OddDesign:
+        """Return the design of other draws, which leaves no choice."""
+        return OddDesign(draws.table, draws, self.centres, distances=self.distances)
 
     def subset_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
-        return replace(self, centres=None if self.centres is None else self.centres[indices])
+        return replace(
+            self,
+            centres=None if self.centres is None else self.centres[indices],
+            distances=None if self.distances is None else self.distances[indices],
+        )
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,11 @@ class OddGP(Estimator[OddDesign]):
     def is_unbiased(self) -> bool:
         """If asked for; otherwise the estimate shrinks."""
         return self.unbiased
+
+    @property
+    def can_use_graph(self) -> bool:
+        """Whether weights are learned; interactions of near players then may be, too."""
+        return self.weights == "learned"
 
     @property
     def score_source(self) -> str | ScoreArray | None:
@@ -226,44 +243,41 @@ class OddGP(Estimator[OddDesign]):
             and request.has_scores.any()
         ):
             centres = _centres(request.scores)
-        if self.unbiased:
-            draws: CoalitionDraws = draw_folds(request)
-            return OddDesign(draws.table, draws, centres)
         n_players, n_values, rng = request.n_players, request.budget - 2, request.rng
+
+        def designed(draws: CoalitionDraws) -> OddDesign:
+            return OddDesign(draws.table, draws, centres, distances=request.distances)
+
+        if self.unbiased:
+            return designed(draw_folds(request))
         may_end = request.planned < request.budget  # a tolerance may end the row earlier
         if not (may_end or request.needs_pairs or are_pairs(n_players, n_values)):
-            draws = select_draws(request, chosen_values(n_players, n_values, rng), paired=False)
-            return OddDesign(draws.table, draws, centres)
-        n_pairs = n_values // 2
-        if may_end or not n_deciding(n_players, n_pairs):
-            draws = select_draws(request, chosen_pairs(n_players, n_pairs, rng), paired=True)
-            return OddDesign(draws.table, draws, centres)
-        state = copy.deepcopy(rng)
-        draws, if_unlike = (
-            select_draws(request, chosen_pairs(n_players, n_pairs, one, are_alike), paired=True)
-            for one, are_alike in ((rng, True), (state, False))
-        )
-        return OddDesign(draws.table, draws, centres, if_unlike)
+            members = chosen_values(n_players, n_values, rng)
+            return designed(select_draws(request, members, paired=False))
+        n_pairs, state = n_values // 2, copy.deepcopy(rng)
+        draws = select_draws(request, chosen_pairs(n_players, n_pairs, rng), paired=True)
+        n_first = n_deciding(n_players, n_pairs)
+        if may_end or not 0 < 2 * n_first <= len(draws.members):
+            return designed(draws)
+        others = chosen_pairs(n_players, n_pairs, state, are_alike=False)
+        if_unlike = select_draws(request, others, paired=True)
+        return replace(designed(draws), if_unlike=if_unlike, n_first=n_first)
 
     def chosen_designs(
         self, design: OddDesign, values: ValueArray
     ) -> list[tuple[IntArray, OddDesign]]:
         """Return the designs of rows of whose games single players say much, and of all others."""
-        draws = design.draws
+        draws, n_first = design.draws, design.n_first
         if design.if_unlike is None:
             raise InvalidArgumentError("The design leaves no choice.")
-        n_pairs, n_players = draws.members.shape
-        n_first = n_deciding(n_players, n_pairs)
         one, other = draws.positions[: 2 * n_first].T
         odd = (values[:, one] - values[:, other]) / 2
         total = (values[:, 1:2] - values[:, :1]) / 2
-        are = effects_are_alike(odd[:, :n_first], odd[:, n_first:], total, n_players)
+        are = effects_are_alike(odd[:, :n_first], odd[:, n_first:], total, draws.members.shape[1])
+        parts = (draws, np.flatnonzero(are)), (design.if_unlike, np.flatnonzero(~are))
         return [
-            (rows, replace(design.subset_rows(rows), table=one.table, draws=one, if_unlike=None))
-            for one, rows in (
-                (draws, np.flatnonzero(are)),
-                (design.if_unlike, np.flatnonzero(~are)),
-            )
+            (rows, design.subset_rows(rows).with_draws(of_rows))
+            for of_rows, rows in parts
             if len(rows)
         ]
 
@@ -305,6 +319,7 @@ class OddGP(Estimator[OddDesign]):
                     targets[:, pairs],
                     draws.members[other_pairs],
                     design.centres,
+                    design.distances,
                 )
                 return found.means, found.predictions, found.variances
 
@@ -325,6 +340,7 @@ class OddGP(Estimator[OddDesign]):
         targets: FloatArray,
         other_members: CoalitionArray,
         centres: FloatArray | None = None,
+        distances: DistanceArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K), and predicted odd parts.
 
@@ -338,9 +354,13 @@ class OddGP(Estimator[OddDesign]):
             Other coalitions, whose values are predicted.
         centres : array, (R, M), optional
             Prior means of the logarithms of the strengths.
+        distances : array of arrays, (R,), optional
+            The distances between the players of each row on its graph.
         """
         values = np.concatenate([total, targets], axis=1)
-        games = Games(_signs(_with_all(members)), values, ODD, 1, centres=centres)
+        games = Games(
+            _signs(_with_all(members)), values, ODD, 1, centres=centres, distances=distances
+        )
         index = single_players(members.shape[1])
         found = posteriors(games, index, self.weights == "learned", _signs(other_members))
         return found._replace(means=_with_total(found, 2 * total))
@@ -354,37 +374,20 @@ class OddGP(Estimator[OddDesign]):
         value_errors: ValueErrors | None = None,
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
-        draws, n_players = design.draws, design.draws.members.shape[1]
-        members = draws.members[:_MOST_VALUES_OF_PAIRS]
-        signs = _signs(_with_all(members))
-        first, second = (
-            np.concatenate(
-                [values[:, [end]], values[:, draws.positions[: len(members), side]]], axis=1
+        n_players = design.draws.members.shape[1]
+        of_pairs, parities = all_sets(n_players, 2, *_distribution(index)), [EVEN]
+        if index == "shapley_taylor":  # whose weights of coalitions and complements differ
+            parities.append(ODD)
+        parts = [
+            posteriors(
+                _games_of_part(design, values, parity, value_errors, _MOST_VALUES_OF_PAIRS),
+                of_pairs,
+                self.weights == "learned",
             )
-            for side, end in ((0, 1), (1, 0))
-        )
-        evens = (first + second) / 2
-        sizes = np.sqrt(((evens - evens[:, :1])[:, 1:] ** 2).mean(axis=1, keepdims=True))
-        rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
-        evens = np.where(sizes > rounding, evens - evens[:, :1], 0.0)
-        of_pairs = all_sets(n_players, 2, *_distribution(index))
-        of_even = None
-        if value_errors is not None:
-            of_even = _of_positions(value_errors.even, draws.positions[: len(members), 0])
-        is_learned = self.weights == "learned"
-        games = _with_errors(
-            Games(signs, evens, EVEN, 1, centres=design.centres), of_even, value_errors
-        )
-        found = posteriors(games, of_pairs, is_learned)
-        means, variances = found.means, found.variances
-        if index == "shapley_taylor":
-            of_odd = None
-            if value_errors is not None:
-                of_odd = _of_positions(value_errors.odd, draws.positions[: len(members), 0])
-            odd = Games(signs, (first - second) / 2, ODD, 1, centres=design.centres)
-            odd = _with_errors(odd, of_odd, value_errors)
-            found_odd = posteriors(odd, of_pairs, is_learned)
-            means, variances = means + found_odd.means, variances + found_odd.variances
+            for parity in parities
+        ]
+        means = np.sum([part.means for part in parts], axis=0)
+        variances = np.sum([part.variances for part in parts], axis=0)
         of_sums = membership(n_players).T @ variances / 4
         return PairSolution(means, np.sqrt(variances), np.sqrt(errors**2 + of_sums))
 
@@ -393,16 +396,7 @@ def _games(design: OddDesign, values: ValueArray, errors: ValueErrors | None) ->
     """Return what the process is given: odd parts if all coalitions have complements, or values."""
     draws = design.draws
     if draws.is_paired:
-        first, second = (
-            np.concatenate([values[:, [end]], values[:, draws.positions[:, side]]], axis=1)
-            for side, end in ((0, 1), (1, 0))
-        )
-        games = Games(
-            _signs(_with_all(draws.members)), (first - second) / 2, ODD, 1, centres=design.centres
-        )
-        if errors is None:
-            return games
-        return _with_errors(games, _of_positions(errors.odd, draws.positions[:, 0]), errors)
+        return _games_of_part(design, values, ODD, errors)
     indices = np.concatenate([[0, 1], draws.positions[:, 0]])
     members = design.table.coalitions[0, indices]
     level = values[:, indices].mean(axis=1, keepdims=True)
@@ -421,23 +415,41 @@ def _games(design: OddDesign, values: ValueArray, errors: ValueErrors | None) ->
     return games._replace(errors=covariances, error_freedom=errors.freedom)
 
 
-def _of_positions(variances: FloatArray, positions: IntArray) -> FloatArray:
-    """Return the variances of a part of the game at all players and at pairs, (R, n + 1, K).
-
-    Those of all players are left out: their error is common to all differences from them.
-    """
-    of_pairs = np.take(variances, positions, axis=1)
-    return np.concatenate([np.zeros_like(of_pairs[:, :1]), of_pairs], axis=1)
-
-
-def _with_errors(games: Games, variances: FloatArray | None, errors: ValueErrors | None) -> Games:
-    """Return games whose values have independent errors of some variances, (R, n, K)."""
-    if variances is None or errors is None:
+def _games_of_part(
+    design: OddDesign,
+    values: ValueArray,
+    parity: int,
+    errors: ValueErrors | None,
+    most: int | None = None,
+) -> Games:
+    """Return the odd or even parts at all players and at the first pairs."""
+    members, positions = design.draws.members[:most], design.draws.positions[:most]
+    first, second = (
+        np.concatenate([values[:, [end]], values[:, positions[:, side]]], axis=1)
+        for side, end in ((0, 1), (1, 0))
+    )
+    parts = (first - second) / 2
+    if parity == EVEN:
+        parts = _differences((first + second) / 2)
+    signs = _signs(_with_all(members))
+    games = Games(signs, parts, parity, 1, centres=design.centres, distances=design.distances)
+    if errors is None:
         return games
+    of_pairs = np.take(errors.odd if parity == ODD else errors.even, positions[:, 0], axis=1)
+    # Those of all players are left out: their error is common to all differences from them.
+    variances = np.concatenate([np.zeros_like(of_pairs[:, :1]), of_pairs], axis=1)
     return games._replace(
         errors=lambda row, output: np.diag(variances[row, :, output]),
         error_freedom=errors.freedom,
     )
+
+
+def _differences(evens: FloatArray) -> FloatArray:
+    """Return the even parts, (R, n, K), less the first of each game; 0 where that is rounding."""
+    differences = evens - evens[:, :1]
+    sizes = np.sqrt((differences[:, 1:] ** 2).mean(axis=1, keepdims=True))
+    rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
+    return np.where(sizes > rounding, differences, 0.0)
 
 
 def _with_total(found: Posterior, total: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from ...array_types import FloatArray
-
+from ...array_types import FloatArray, IntArray
+from .local_interactions import with_near_sets
 from .prior import Prior
 from .sparse_sets import find_sparse_sets
 
@@ -25,22 +25,33 @@ _GAINED = 1e-3
 
 
 class Fit(NamedTuple):
-    """The prior of all values, its hyperparameters, and a root of their covariances."""
+    """The prior of all values, its hyperparameters, a root of their covariances, and sparse sets.
+
+    These are the sets that the values showed, (m, t), without those that are near on a graph.
+    """
 
     prior: Prior
     h: FloatArray
     root: FloatArray
+    found: IntArray
 
 
-def fitted(prior: Prior) -> Fit:
-    """Return the fit to all values of a prior: few values first, then sparse sets."""
+def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
+    """Return the fit to all values of a prior: few values first, then sparse sets.
+
+    With distances between the players on a graph, (M, M), sets of near players may come before.
+    """
     n, n_players = prior.data.signs.shape
     h, root = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
+    if distances is not None and prior.data.parity is not None:
+        prior, h = with_near_sets(prior, h, distances)
+    found = prior.sparse.players[:0]
     if prior.data.parity is not None and n > n_players + 2 and not prior.are_labels:
-        prior = prior.with_sparse(find_sparse_sets(prior.first(_SEARCHED), h))
+        sparse = find_sparse_sets(prior.first(_SEARCHED), h)
+        prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
         h, root = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
-    return Fit(prior, h, root)
+    return Fit(prior, h, root, found)
 
 
 def _fitted(prior: Prior, start: FloatArray | None, n_steps: int) -> tuple[FloatArray, FloatArray]:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from ...array_types import FloatArray
+from ...array_types import DistanceArray, FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
-
 from .fitting import Fit, fitted
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
@@ -49,6 +48,8 @@ class Games(NamedTuple):
         Their degrees of freedom.
     centres : array, (R, M), optional
         Prior means of the log strengths.
+    distances : array of arrays, (R,), optional
+        The distances between the players of each row on its graph.
     """
 
     signs: FloatArray
@@ -58,6 +59,7 @@ class Games(NamedTuple):
     errors: Callable[[int, int], FloatArray] | None = None
     error_freedom: float = np.inf
     centres: FloatArray | None = None
+    distances: DistanceArray | None = None
 
     def of(self, row: int, outputs: slice) -> Values:
         """Return the values of some outputs of a row, and their errors if it is one."""
@@ -122,7 +124,8 @@ def _solved(
     data = replace(data, values=data.values[:, is_something] / scales, errors=errors)
     centres = None if games.centres is None else games.centres[row]
     prior = Prior(data, centres, are_labels=data.are_labels)
-    fit = fitted(prior) if is_learned else _with_equal_strengths(prior)
+    distances = None if games.distances is None else games.distances[row]
+    fit = fitted(prior, distances) if is_learned else _with_equal_strengths(prior)
     found = posterior(fit, index, others)
     if errors is None and data.parity is not None and not prior.are_labels:
         found = _exact_of_few_terms(fit, index, found, others)
@@ -145,7 +148,7 @@ def _with_equal_strengths(prior: Prior) -> Fit:
         starts.append(start)
     first = prior.first(120)
     best = max(starts, key=lambda start: first.evidence(start)[0])
-    return Fit(prior, best, np.zeros((len(h), 0)))
+    return Fit(prior, best, np.zeros((len(h), 0)), prior.sparse.players)
 
 
 def _exact_of_few_terms(
@@ -157,7 +160,7 @@ def _exact_of_few_terms(
     """
     data = fit.prior.data
     n, n_players = data.signs.shape
-    terms, n_levels = [fit.prior.sparse.players], int(data.parity == EVEN)
+    terms, n_levels = [fit.found], int(data.parity == EVEN)
     if data.parity == ODD:
         terms = [np.arange(n_players)[:, None], *terms]
     elif n > n_players * (n_players - 1) // 2 + _SURPLUS:

@@ -17,7 +17,6 @@ import scipy.special
 from scipy.linalg import solve_triangular
 
 from ...array_types import FloatArray
-
 from .fitting import Fit
 from .indices import Index
 from .prior import ODD, Prior, Values, factored
@@ -59,8 +58,8 @@ def posterior(fit: Fit, index: Index, others: FloatArray | None = None) -> Poste
     """
     found = _at(fit.prior, fit.h, index, others)
     n = len(fit.prior.data.signs)
-    if n > _DRAWN_FROM or not fit.root.size:
-        return found
+    if n > _DRAWN_FROM or not fit.root.size or others is not None:
+        return found  # where others are predicted, their errors say more
     # Few values leave the strengths uncertain, too.
     draws = np.random.default_rng(0).normal(size=(_DRAWS // 2, fit.root.shape[1]))
     variances, spread = np.zeros_like(found.variances), np.zeros_like(found.variances)

@@ -26,7 +26,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ...array_types import FloatArray, IntArray
-
 from .indices import Index
 
 ODD, EVEN = 1, 0
@@ -96,6 +95,13 @@ class SparseSets:
     def none(cls, size: int) -> SparseSets:
         """Return no sets of a size."""
         return cls(np.zeros((0, size), dtype=np.intp), np.zeros(0))
+
+    def joined(self, other: SparseSets) -> SparseSets:
+        """Return these sets and others; where a set is in both, its variances add up."""
+        return SparseSets(
+            np.concatenate([self.players, other.players]),
+            np.concatenate([self.variances, other.variances]),
+        )
 
     def columns(self, signs: FloatArray) -> FloatArray:
         """Return the products of the signs of each set, (n, m)."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.tables import first_occurrences, pack, random_subsets
-
 from .indices import single_players
 
 MOST = 768

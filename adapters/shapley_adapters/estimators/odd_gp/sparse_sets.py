@@ -13,7 +13,6 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 from ...array_types import FloatArray, IntArray
-
 from .prior import ODD, Prior, SparseSets, factored, products_of
 
 _LEAST_GAIN, _FALSE_SHARE = 2.0, 0.6
@@ -47,12 +46,9 @@ def find_sparse_sets(prior: Prior, h: FloatArray) -> SparseSets:
     if not len(sets):
         return SparseSets.none(size)
     best = np.argsort(-energy * strengths[sets].prod(axis=1), kind="stable")[:_MOST_CANDIDATES]
-    candidates = np.concatenate([prior.sparse.players, sets[best]])
-    _, first = np.unique(candidates, axis=0, return_index=True)
-    candidates = candidates[np.sort(first)]
-    base = factored(prior.with_sparse(SparseSets.none(size)).covariance(h))
+    candidates = sets[best]
     variances = sparse_variances(
-        base, data.values, products_of(data.signs, candidates), len(sets), data.n_independent
+        factor, data.values, products_of(data.signs, candidates), len(sets), data.n_independent
     )
     return SparseSets(candidates[variances > 0], variances[variances > 0])
 
