@@ -6,7 +6,7 @@
 
 Without --set and --other, `oddgp` is compared with random orders and least squares at equal
 evaluations. With --set, constants of its modules have other values in a second column:
-`--set values_design._FEW_PLAYERS=1000` for `shapley_adapters.estimators.odd_gp.values_design`. With
+`--set prior._SD_STRENGTH=0.1` for `shapley_adapters.estimators.odd_gp.prior`. With
 --other, the second column is an estimator of any module that Python finds, and --set is for modules
 of its package.
 

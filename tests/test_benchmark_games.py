@@ -146,7 +146,7 @@ def test_an_ablation_changes_what_it_says(script, capsys, monkeypatch):
     ablation = script("ablation")
     few = ["--players", "10", "--per-player", "8", "--games", "2", "--kinds", "rules"]
     for options in (
-        ["--set", "prior_fitting.STRENGTH_SPREAD=0.01"],
+        ["--set", "prior._SD_STRENGTH=0.01"],
         ["--other", "shapley_adapters.estimators.odd_gp.estimator:OddGP"],
     ):
         monkeypatch.setattr(sys, "argv", ["ablation.py", *few, *options])

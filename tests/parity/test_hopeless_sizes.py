@@ -73,9 +73,8 @@ def test_three_thousand_players_are_possible(estimator):
 @pytest.mark.slow
 def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
     """2^(M − 1) is no floating-point number from 1,025 players on."""
-    module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
-    for name in ("DENSE_PAIRS", "FIRST_VALUES"):  # as with more than 10,000 evaluations
-        monkeypatch.setattr(f"{module}.{name}", 64)
+    # As with more than 4,096 evaluations.
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posterior.DENSE", 64)
     weights = np.random.default_rng(0).normal(size=1030)
     explainer = shap.Explainer(
         lambda x: x @ weights, np.zeros((1, 1030)), algorithm="oddgp", seed=0

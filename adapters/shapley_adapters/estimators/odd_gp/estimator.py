@@ -41,7 +41,7 @@ from ..value_errors import ValueErrors
 from .design import are_pairs, chosen_pairs, chosen_values, effects_are_alike, n_deciding
 from .games import Games, posteriors
 from .indices import all_sets, single_players
-from .posterior import Posterior
+from .posterior import DENSE, Posterior
 from .prior import EVEN, ODD
 
 WEIGHTS = ("learned", "equal")
@@ -218,16 +218,25 @@ class OddGP(Estimator[OddDesign]):
         return 16 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the coalitions, and of the kernels."""
-        return 10 * budget * n_players + 100 * min(budget, 2048) ** 2
+        """Return the bytes of the coalitions, and of the kernels between values."""
+        n_seen = min(_n_values(n_players, budget), DENSE)
+        return 50 * budget * n_players + 110 * n_seen**2
 
     def operations(self, n_players: int, budget: int) -> Operations:
-        """Return those of products of matrices."""
-        n_seen = min(budget, 2048)
-        per_row = 30.0 * min(n_seen, 240) ** 3 + 4.0 * budget * n_seen * (n_seen + 24 * n_players)
+        """Return those of many values or players: of matrices between values, and least squares.
+
+        Outputs share most of them. Calls of up to 2,048 values and players take seconds.
+        """
+        n_values = _n_values(n_players, budget)
+        if max(n_values, n_players) <= DENSE:
+            return Operations()
+        n_seen = min(n_values, DENSE)
+        per_row = n_values * (3.5 * n_seen**2 + 4.0 * n_seen * n_players) + 4.0 * n_seen**3
+        if n_values > n_players:  # whether single players explain the game
+            per_row += 5.0 * n_values * n_players**2
         if self.unbiased:
             per_row *= FOLDS
-        return Operations(per_row=per_row, most_outputs=8)
+        return Operations(per_row=per_row, most_outputs=2)
 
     def interaction_memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the posterior of all pairs; further threads have a bound."""
@@ -390,6 +399,11 @@ class OddGP(Estimator[OddDesign]):
         variances = np.sum([part.variances for part in parts], axis=0)
         of_sums = membership(n_players).T @ variances / 4
         return PairSolution(means, np.sqrt(variances), np.sqrt(errors**2 + of_sums))
+
+
+def _n_values(n_players: int, budget: int) -> int:
+    """Return how many values the process is given: pairs of complements, or coalitions."""
+    return budget // 2 if are_pairs(n_players, budget - 2) else budget
 
 
 def _games(design: OddDesign, values: ValueArray, errors: ValueErrors | None) -> Games:

@@ -25,15 +25,25 @@ _GAINED = 1e-3
 
 
 class Fit(NamedTuple):
-    """The prior of all values, its hyperparameters, a root of their covariances, and sparse sets.
+    """The prior of all values, its hyperparameters, and the sparse sets that the values showed.
 
-    These are the sets that the values showed, (m, t), without those that are near on a graph.
+    Those that are near on a graph are not among the latter, (m, t). Where hyperparameters were
+    learned, `inverse` has their covariances, in standard deviations, as L-BFGS sees them.
     """
 
     prior: Prior
     h: FloatArray
-    root: FloatArray
     found: IntArray
+    inverse: scipy.optimize.LbfgsInvHessProduct | None = None
+
+    def root(self) -> FloatArray:
+        """Return a root of the covariances of the hyperparameters."""
+        if self.inverse is None:
+            return np.zeros((len(self.h), 0))
+        inverse = self.inverse.todense()
+        values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+        root: FloatArray = self.prior.sd[:, None] * vectors * np.sqrt(np.clip(values, 0, 1))
+        return root
 
 
 def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
@@ -42,7 +52,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     With distances between the players on a graph, (M, M), sets of near players may come before.
     """
     n, n_players = prior.data.signs.shape
-    h, root = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
+    h, inverse = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, h, distances)
     found = prior.sparse.players[:0]
@@ -50,12 +60,14 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
         sparse = find_sparse_sets(prior.first(_SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
-        h, root = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
-    return Fit(prior, h, root, found)
+        h, inverse = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
+    return Fit(prior, h, found, inverse)
 
 
-def _fitted(prior: Prior, start: FloatArray | None, n_steps: int) -> tuple[FloatArray, FloatArray]:
-    """Return the best hyperparameters, and a root of their covariances, as L-BFGS sees them."""
+def _fitted(
+    prior: Prior, start: FloatArray | None, n_steps: int
+) -> tuple[FloatArray, scipy.optimize.LbfgsInvHessProduct]:
+    """Return the best hyperparameters, and their covariances, as L-BFGS sees them."""
     centre, sd = prior.centre, prior.sd
 
     def loss(x: FloatArray) -> tuple[float, FloatArray]:
@@ -68,7 +80,4 @@ def _fitted(prior: Prior, start: FloatArray | None, n_steps: int) -> tuple[Float
     found = scipy.optimize.minimize(
         loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    inverse = found.hess_inv.todense()
-    values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
-    root = sd[:, None] * vectors * np.sqrt(np.clip(values, 0, 1))
-    return centre + sd * found.x, root
+    return centre + sd * found.x, found.hess_inv

@@ -148,7 +148,7 @@ def _with_equal_strengths(prior: Prior) -> Fit:
         starts.append(start)
     first = prior.first(120)
     best = max(starts, key=lambda start: first.evidence(start)[0])
-    return Fit(prior, best, np.zeros((len(h), 0)), prior.sparse.players)
+    return Fit(prior, best, prior.sparse.players)
 
 
 def _exact_of_few_terms(
@@ -173,7 +173,7 @@ def _exact_of_few_terms(
     columns = columns_of(data.signs)
     if n < columns.shape[1] + _SURPLUS:
         return found
-    coefficients, _, rank, _ = scipy.linalg.lstsq(columns, data.values)
+    coefficients, _, rank, _ = scipy.linalg.lstsq(columns, data.values, lapack_driver="gelsy")
     if rank < columns.shape[1]:
         return found
     left = np.abs(data.values - columns @ coefficients).max(axis=0)

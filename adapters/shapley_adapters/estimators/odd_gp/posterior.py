@@ -21,7 +21,7 @@ from .fitting import Fit
 from .indices import Index
 from .prior import ODD, Prior, Values, factored
 
-_DENSE = 2048
+DENSE = 2048
 """With more values, the others are seen through so many."""
 
 _LEFT_OUT = 240
@@ -58,13 +58,14 @@ def posterior(fit: Fit, index: Index, others: FloatArray | None = None) -> Poste
     """
     found = _at(fit.prior, fit.h, index, others)
     n = len(fit.prior.data.signs)
-    if n > _DRAWN_FROM or not fit.root.size or others is not None:
+    if n > _DRAWN_FROM or fit.inverse is None or others is not None:
         return found  # where others are predicted, their errors say more
     # Few values leave the strengths uncertain, too.
-    draws = np.random.default_rng(0).normal(size=(_DRAWS // 2, fit.root.shape[1]))
+    root = fit.root()
+    draws = np.random.default_rng(0).normal(size=(_DRAWS // 2, root.shape[1]))
     variances, spread = np.zeros_like(found.variances), np.zeros_like(found.variances)
     for draw in (*draws, *-draws):
-        h = np.clip(fit.h + fit.root @ draw, fit.prior.low, fit.prior.high)
+        h = np.clip(fit.h + root @ draw, fit.prior.low, fit.prior.high)
         of_draw = _at(fit.prior, h, index, None)
         variances += of_draw.variances / _DRAWS
         spread += (of_draw.means - found.means) ** 2 / _DRAWS
@@ -78,10 +79,10 @@ def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) ->
     weights = _weights(data, index)
     of_sizes = prior.noise_of_sizes(np.arange(prior.n_players + 1))
     total = index.sum_of_squares(data.parity, of_sizes)
-    seen = prior.first(_DENSE)
+    seen = prior.first(DENSE)
     process = _Process(seen, h)
     covariances, variances = seen.index_covariances(h, index)
-    if len(data.signs) <= _DENSE:
+    if len(data.signs) <= DENSE:
         shape = prior.noise_shape[:, None]
         covariances += noise * shape * weights
         means, explained = process.regressed(covariances)
