@@ -3,21 +3,13 @@
 import itertools
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.estimators.odd_gp.estimands import PairInteractions, TaylorPart
-from shapley_adapters.estimators.odd_gp.kernels import (
-    Kernel,
-    Prior,
-    log_norm,
-    sizes_of_interactions,
-)
-from shapley_adapters.estimators.odd_gp.prior_fitting import FixedPoint
+from shapley_adapters.estimators.odd_gp.indices import Index
 from shapley_adapters.interactions.result import INDICES, sum_of_squares, weights_of_members
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
@@ -28,27 +20,13 @@ from tests.helpers.interaction_oracles import (
 )
 from tests.helpers.reference_games import (
     FunctionGame,
+    TableGame,
     quadratic_game,
     random_game,
     smooth_game,
 )
 
-BANZHAF = partial(PairInteractions, index="banzhaf")
-
 each_index = pytest.mark.parametrize("index", INDICES)
-
-
-def signs_and_strengths(n_players, n=12):
-    rng = np.random.default_rng(n_players)
-    signs = np.where(rng.random((n, n_players)) < 0.5, 1.0, -1.0)
-    signs[0] = 1.0
-    return signs, rng.uniform(0.05, 0.8, size=n_players)
-
-
-def sets_of_players(n_players):
-    """Return all sets but the empty one."""
-    sizes = range(1, n_players + 1)
-    return [list(s) for size in sizes for s in itertools.combinations(range(n_players), size)]
 
 
 def estimated(game, estimator=None, index="shapley", **options):
@@ -107,8 +85,6 @@ def test_players_without_influence_have_no_interactions():
     for row, players in enumerate(active):
         seen = sum(1 << player for player in np.flatnonzero(players))
         values[row] = values[row, places & seen]
-    from tests.helpers.reference_games import TableGame
-
     game = TableGame(values, active=active)
     estimate = estimated(game, core.Exact(), budget=16)
     np.testing.assert_allclose(matrices(estimate), true_matrices(game, "shapley"), atol=1e-10)
@@ -157,8 +133,6 @@ def test_estimates_come_close_and_need_no_further_evaluation(row, index):
 
 def test_rows_alone_give_the_same_numbers():
     values = smooth_game(9, n_rows=3, n_outputs=2).values
-    from tests.helpers.reference_games import TableGame
-
     together = estimated(TableGame(values), budget=150)
     for row in range(3):
         alone = estimated(TableGame(values[row : row + 1]), budget=150)
@@ -236,93 +210,15 @@ def test_interactions_of_many_players():
 @pytest.mark.parametrize("n_players", [3, 12, 40, 1028, 1100, 2000])
 def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
     """The inputs of an estimate of 1,100 players would need 6 GiB, so the sums are tested alone."""
-    of_outputs = PairInteractions(n_players).squared_weights()
-    of_pair, of_sums = of_outputs[0], of_outputs[-1]
     others = n_players - 2
     shapley = [Fraction(1, (n_players - 1) * math.comb(others, size)) for size in range(others + 1)]
-    expected = sum(8 * weight / (n_players - 1) for weight in shapley)
-    assert of_pair == pytest.approx(float(expected), rel=1e-12)
-    assert of_sums == 8
+    squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(shapley))
+    known = 2 * shapley[0] ** 2  # those of no and of all players
+    index = Index(np.array([[0, 1]]), n_players)
+    assert index.sum_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
     weights = weights_of_members("shapley_taylor", n_players)
     squares = sum(
         4 * Fraction(math.comb(others, size), (n_players * math.comb(others + 1, size)) ** 2) * 4
         for size in range(others + 1)
     )
     assert sum_of_squares(weights) == pytest.approx(float(squares), rel=1e-10)
-
-
-@pytest.mark.parametrize("n_players", [3, 6])
-def test_kernels_of_an_even_part_are_sums_over_even_sets(n_players):
-    """The kernel, the sum over odd sets beside it, and the sizes of the sets."""
-    signs, strengths = signs_and_strengths(n_players)
-    kernel, odd = Kernel.with_other_parity(signs, strengths, is_even=True)
-    norm = np.exp(log_norm(strengths, is_even=True))
-    sums, shares, sizes = np.zeros((2, len(signs), len(signs))), [], []
-    for members in sets_of_players(n_players):
-        product, variance = signs[:, members].prod(axis=1), strengths[members].prod() / norm
-        sums[len(members) % 2] += variance * np.outer(product, product)
-        if len(members) % 2 == 0:
-            shares.append(variance)
-            sizes.append(len(members))
-    np.testing.assert_allclose(kernel.interactions, sums[0], atol=1e-12)
-    np.testing.assert_allclose(odd, sums[1], atol=1e-12)
-    mean, variance = sizes_of_interactions(strengths, is_even=True)
-    assert mean == pytest.approx(np.dot(shares, sizes), abs=1e-10)
-    assert variance == pytest.approx(np.dot(shares, (np.array(sizes) - mean) ** 2), abs=1e-10)
-
-
-@pytest.mark.parametrize("is_even", [False, True])
-@pytest.mark.parametrize("n_players", [3, 6])
-def test_energies_of_a_fit_are_sums_over_sets(n_players, is_even):
-    """Those of each player, of all sets and of the noise: expected, and in the values of a game."""
-    signs, strengths = signs_and_strengths(n_players)
-    n, interactions, noise = len(signs), 1.0 if is_even else 0.4, 0.3
-    norm = np.exp(log_norm(strengths, is_even))
-    components = np.zeros((n_players + 2, n, n))
-    for members in sets_of_players(n_players):
-        if len(members) % 2 == (not is_even) and len(members) > 1:
-            product = signs[:, members].prod(axis=1)
-            variance = interactions * strengths[members].prod() / norm
-            components[[*members, n_players]] += variance * np.outer(product, product)
-    # The value of all players has no noise in the odd part.
-    components[-1] = interactions * noise * np.diag(np.arange(n) >= (not is_even))
-    base = np.full((n, n), 100.0) if is_even else signs @ signs.T / n_players
-    covariance = components[-2:].sum(axis=0) + base + 1e-10 * np.eye(n)
-    values = np.random.default_rng(0).normal(size=n)
-    solved = np.linalg.solve(covariance, values)
-    stack = Prior(strengths[None], np.array([interactions]), np.array([noise]), is_even=is_even)
-    fit = FixedPoint.from_prior(signs, stack)
-    expected = np.einsum("ij,pji->p", np.linalg.inv(covariance), components)
-    np.testing.assert_allclose(fit.expected[0], expected, rtol=1e-6)
-    observed = n * (components @ solved @ solved) / (values @ solved)
-    np.testing.assert_allclose(fit.energies(values[None])[0], observed, rtol=1e-6)
-
-
-@pytest.mark.parametrize("n_players", [3, 6])
-@pytest.mark.parametrize("estimand", [PairInteractions, BANZHAF, TaylorPart])
-def test_covariances_of_interactions_are_sums_over_sets(n_players, estimand):
-    """With the values, and their variances: written out over all sets of the parity."""
-    signs, strengths = signs_and_strengths(n_players)
-    of_pairs = estimand(n_players)
-    norm = np.exp(log_norm(strengths, of_pairs.is_even))
-    wanted, variances = np.zeros((len(signs), of_pairs.n_outputs)), np.zeros(of_pairs.n_outputs)
-    pairs = list(itertools.combinations(range(n_players), 2))
-    for members in sets_of_players(n_players):
-        size = len(members)
-        if size % 2 == of_pairs.is_even or size < 2:
-            continue
-        divisor = size if not of_pairs.is_even else size - 1
-        counted = np.array([4 / divisor * (set(pair) <= set(members)) for pair in pairs])
-        if not of_pairs.is_even:
-            counted = -counted
-        if estimand is BANZHAF:  # only the pair itself counts
-            counted *= size == 2
-        if of_pairs.is_even:
-            sums = counted @ np.array([[i in pair for i in range(n_players)] for pair in pairs])
-            counted = np.concatenate([counted, sums])
-        variance = strengths[members].prod() / norm
-        wanted += variance * np.outer(signs[:, members].prod(axis=1), counted)
-        variances += variance * counted**2
-    covariances, own = of_pairs.covariances(signs, strengths[None])
-    np.testing.assert_allclose(covariances[0], wanted, atol=1e-12)
-    np.testing.assert_allclose(own[0], variances, atol=1e-12)

@@ -10,12 +10,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters import thread_limits
-from shapley_adapters.estimators.odd_gp import posteriors_of_rows as odd_gp
-from shapley_adapters.estimators.odd_gp import prior_fitting
-from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
+from shapley_adapters.estimators.odd_gp import games
+from shapley_adapters.estimators.odd_gp.fitting import fitted
 
 X = np.random.default_rng(0).normal(size=(37, 9))
-"""Rows of two blocks of almost one size."""
+"""An odd number of rows."""
 
 
 def model(x):
@@ -38,14 +37,14 @@ def four_cores(monkeypatch):
 
 @pytest.fixture
 def seen_threads(monkeypatch):
-    """Return the threads that solve blocks."""
-    seen, fit_priors = set(), prior_fitting.fit_priors
+    """Return the names of the threads that solve rows."""
+    seen = set()
 
     def note(*arguments):
-        seen.add(threading.current_thread())
-        return fit_priors(*arguments)
+        seen.add(threading.current_thread().name)
+        return fitted(*arguments)
 
-    monkeypatch.setattr(odd_gp, "fit_priors", note)
+    monkeypatch.setattr(games, "fitted", note)
     return seen
 
 
@@ -53,51 +52,45 @@ def seen_threads(monkeypatch):
 def test_results_are_the_same_whatever_the_number_of_threads(n_threads, seen_threads):
     with threadpool_limits(1, "blas"):
         alone = explain()
-    assert seen_threads == {threading.current_thread()}
+    assert seen_threads == {threading.current_thread().name}
     seen_threads.clear()
     with threadpool_limits(n_threads, "blas"):
         shared = explain()
-    assert threading.current_thread() not in seen_threads
+    assert threading.current_thread().name not in seen_threads
     assert 1 <= len(seen_threads) <= n_threads
     np.testing.assert_array_equal(shared, alone)
 
 
 def test_two_threads_solve_at_the_same_time(monkeypatch):
-    """Each of the first two blocks waits until the other one has begun."""
-    both_are_there, fit_priors = threading.Barrier(2, timeout=20), prior_fitting.fit_priors
+    """Each of two rows waits until the other one has begun."""
+    both_are_there = threading.Barrier(2, timeout=20)
 
     def wait(*arguments):
         both_are_there.wait()
-        return fit_priors(*arguments)
+        return fitted(*arguments)
 
-    monkeypatch.setattr(odd_gp, "fit_priors", wait)
+    monkeypatch.setattr(games, "fitted", wait)
     with threadpool_limits(2, "blas"):
         explain(X[:16])
 
 
-def test_a_row_alone_is_as_in_a_block():
+def test_a_row_alone_is_as_among_others():
     with threadpool_limits(2, "blas"):
         together = explain()
         for row in (0, 9, 36):
             np.testing.assert_array_equal(explain(X[[row]])[0], together[row])
 
 
-def test_an_odd_number_of_rows_that_are_solved_alone(monkeypatch):
-    """Blocks of one row are as many as rows, also where an even number would keep cores busy."""
-    together = explain(X[:9])
-    monkeypatch.setattr(odd_gp, "_BLOCK_NUMBERS", 1)
-    np.testing.assert_array_equal(explain(X[:9]), together)
-
-
-def test_errors_of_a_thread_are_raised_and_blas_threads_restored(monkeypatch):
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_errors_of_a_thread_are_raised_and_blas_threads_restored(error, monkeypatch):
     def fail(*_):
         assert threading.current_thread() is not threading.main_thread()
-        raise ZeroDivisionError("of a thread")
+        raise error("of a thread")
 
-    monkeypatch.setattr(odd_gp, "find_sparse_interactions", fail)
+    monkeypatch.setattr(games, "posterior", fail)
     n_before = threading.active_count()
     with threadpool_limits(3, "blas"):
-        with pytest.raises(ZeroDivisionError, match="of a thread"):
+        with pytest.raises(error, match="of a thread"):
             explain()
         assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {3}
     assert threading.active_count() == n_before
@@ -110,7 +103,7 @@ def test_numpy_settings_of_the_caller_hold_in_threads(monkeypatch):
         settings.append((threading.current_thread() is threading.main_thread(), np.geterr()))
         raise ZeroDivisionError
 
-    monkeypatch.setattr(odd_gp, "fit_priors", note)
+    monkeypatch.setattr(games, "fitted", note)
     with threadpool_limits(2, "blas"), np.errstate(over="raise"), pytest.raises(ZeroDivisionError):
         explain()
     assert {(is_main, found["over"]) for is_main, found in settings} == {(False, "raise")}
@@ -133,11 +126,18 @@ def test_the_number_of_threads():
         assert thread_limits.n_threads_for_rows() == 4  # the cores
 
 
-def test_memory_bounds_the_number_of_threads():
-    assert odd_gp._most_threads(105, ShapleyValues(13)) > 16
-    assert odd_gp._most_threads(1537, ShapleyValues(48)) <= 2
-    assert odd_gp._most_threads(20_000, ShapleyValues(48)) == 1
+@pytest.mark.parametrize(("budget", "least", "most"), [(200, 16, 10**9), (4000, 1, 4)])
+def test_memory_bounds_the_number_of_threads(budget, least, most, monkeypatch):
+    numbers = []
 
+    def note(compute, rows, max_threads):
+        numbers.append(max_threads)
+        return [compute(row) for row in rows]
 
-def test_rows_of_few_values_take_one_thread():
-    assert odd_gp._most_threads(12, ShapleyValues(13)) == 1
+    monkeypatch.setattr(games, "map_in_threads", note)
+    explainer = shap.Explainer(
+        lambda x: x.sum(axis=1), np.zeros((1, 48)), algorithm="oddgp", weights="equal", seed=0
+    )
+    explainer(np.ones((1, 48)), max_evals=budget, silent=True)
+    assert numbers
+    assert all(least <= number <= most for number in numbers)
