@@ -156,7 +156,7 @@ def test_shared_tokens_are_read_again_after_the_weights_change(kind):
     assert not torch.allclose(before, after)
 
 
-def test_two_hundred_prompts_take_at_most_thirty_passes():
+def test_two_hundred_prompts_take_at_most_thirty_one_passes():
     prompt, target = long_prompt()
     results = []
     for per_pass in (None, 8):
@@ -171,7 +171,7 @@ def test_two_hundred_prompts_take_at_most_thirty_passes():
                 perturbations_per_eval=per_pass,
             )
         )
-        assert len(sizes) <= 30
+        assert len(sizes) <= 31  # the first 20 choose the others, and end within a pass
         estimate = results[-1].estimate
         assert sum(sizes) == estimate.evaluations[0] + estimate.check_evaluations >= 200
     for other in results[1:]:

@@ -84,7 +84,7 @@ def test_rounds_and_traces_scale_with_the_values(options):
     results = []
     for factor in (1.0, 2.0**500):
         settings = core.Settings(
-            seed=0, budget=60, tolerance=core.Tolerance(12.0 * factor), trace=True
+            seed=0, budget=60, tolerance=core.Tolerance(13.0 * factor), trace=True
         )
         results.append(core.estimate(scaled_game(factor), core.OddGP(**options), settings))
     assert_scaled(results[1], results[0], 2.0**500)

@@ -42,6 +42,12 @@ class Row:
         The least that this ratio may be for a single player, whose variance is known to 7 %.
     is_in_matrix : bool
         Whether it is tried on every kind of input and model.
+    learned_rounding : float
+        By how much results may differ where values differ in their last digits. Hyperparameters
+        that a row learns depend on inverses of nearly singular matrices. Measured: 1.3e-7.
+    fits_outputs_together : bool
+        Whether the outputs of a row share what they teach, so that those of another output change
+        an estimate.
     fits_folds : bool
         Whether an estimate fits a process to each of several folds, which takes forty times as long
         as other estimates. Tests over seeds have a third of the seeds then.
@@ -65,6 +71,8 @@ class Row:
     error_ratio: tuple[float, float] = (0.9, 1.1)
     least_error_ratio: float = 0.65
     is_in_matrix: bool = False
+    learned_rounding: float = 1e-9
+    fits_outputs_together: bool = False
     fits_folds: bool = False
 
     @property
@@ -252,6 +260,8 @@ ESTIMATORS = [
             keeps_null_players=False,
             is_linear=False,
             rounding=1e-8,  # small ridges keep its matrices invertible
+            learned_rounding=1e-6,
+            fits_outputs_together=True,
             least=lambda m: 4,
             is_in_matrix=weights == "equal",
         )
@@ -266,6 +276,8 @@ ESTIMATORS = [
         keeps_null_players=False,
         is_linear=False,
         rounding=1e-8,
+        learned_rounding=1e-6,
+        fits_outputs_together=True,
         least=lambda m: 4,
         is_in_matrix=True,
     ),
@@ -279,6 +291,8 @@ ESTIMATORS = [
         keeps_null_players=False,
         is_linear=False,
         rounding=1e-8,  # small ridges keep its matrices invertible
+        learned_rounding=1e-6,
+        fits_outputs_together=True,
         least=lambda m: 4,
         error_ratio=(0.9, 1.4),  # folds are taken to err alike, more than they do here
     ),
@@ -323,6 +337,8 @@ ESTIMATORS = [
         keeps_null_players=False,
         is_linear=False,
         rounding=1e-6,  # noise of a kernel keeps its matrices invertible
+        learned_rounding=1e-6,
+        fits_outputs_together=True,
         least=lambda m: 4 * m + 2,
         # The folds are taken to err alike, more or less than they do.
         error_ratio=(0.82, 1.6),

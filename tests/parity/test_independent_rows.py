@@ -133,7 +133,7 @@ def test_both_hosts_draw_alike(row):
     by_shap = explainer(ROWS, max_evals=BUDGET, silent=True).values
     method = row.attribution(forward, seed=1, independent_rows=True)
     by_captum = method.attribute(torch.as_tensor(ROWS), n_samples=BUDGET)
-    np.testing.assert_allclose(by_captum.numpy(), by_shap, atol=1e-9)
+    np.testing.assert_allclose(by_captum.numpy(), by_shap, atol=row.learned_rounding)
 
 
 def test_what_belongs_to_an_example_makes_its_draws():

@@ -271,7 +271,10 @@ def test_rows_do_not_matter_to_each_other(row):
         np.testing.assert_array_equal(result.evaluations, expected.evaluations[chosen])
 
 
-@over(ESTIMATORS)
+TOGETHER = [row for row in ESTIMATORS if row.fits_outputs_together]
+
+
+@over([row for row in ESTIMATORS if row not in TOGETHER])
 @pytest.mark.parametrize("cooperators", ["random", some_scores()], ids=["random", "array"])
 def test_several_outputs_equal_one_at_a_time(row, cooperators):
     """With cooperators that do not depend on the outputs."""
@@ -284,6 +287,34 @@ def test_several_outputs_equal_one_at_a_time(row, cooperators):
         np.testing.assert_allclose(
             alone.standard_errors, together.standard_errors[:, :, [output]], atol=1e-12
         )
+
+
+@over(TOGETHER)
+def test_outputs_that_share_what_they_teach(row):
+    """Multiples of one output teach no more than it; the order of others has no influence."""
+    game = random_game(M, n_rows=2, n_outputs=3)
+    of_one = TableGame(game.values[:, :, :1])
+    multiples = TableGame(of_one.values * np.array([1.0, -2.0, 0.5]))
+    alone, together = (row.estimate(one, budget=budget_of(row)) for one in (of_one, multiples))
+    backwards = row.estimate(TableGame(game.values[:, :, ::-1]), budget=budget_of(row))
+    forwards = row.estimate(game, budget=budget_of(row))
+    near = {"rtol": 0, "atol": 10 * row.learned_rounding}  # of values that are 20 times as large
+    for name, signs in (("values", [1.0, -2.0, 0.5]), ("standard_errors", [1.0, 2.0, 0.5])):
+        np.testing.assert_allclose(
+            getattr(together, name), getattr(alone, name) * np.array(signs), **near
+        )
+        np.testing.assert_allclose(
+            getattr(backwards, name)[:, :, ::-1], getattr(forwards, name), **near
+        )
+
+
+@over(TOGETHER)
+def test_intervals_of_outputs_that_share_what_they_teach(row):
+    game = random_game(M, n_rows=8, n_outputs=3)
+    lower, upper = row.estimate(game, budget=budget_of(row), with_errors=True).interval()
+    exact = game_shapley_values(game)
+    # Of 168 values, whose errors go together within an output.
+    assert ((lower <= exact) & (exact <= upper)).mean() > 0.88
 
 
 @over(RANDOM)

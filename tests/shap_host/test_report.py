@@ -92,7 +92,7 @@ def test_warnings_options_and_aggregates_are_recorded(tmp_path):
     assert page_of(explainer(rows(2, 9), silent=True), tmp_path)[2]["Options"] == "antithetic=False"
     with pytest.warns(ShapleyExtWarning, match="far off") as caught:
         e = shap_ext.OddGPExplainer(curved, rows(3, 9, 1), seed=0)(
-            rows(2, 9), max_evals=10, error_bounds=True, silent=True
+            rows(2, 9), max_evals=8, error_bounds=True, silent=True
         )
     assert e.call.warnings == (str(caught[0].message),)
     assert page_of(e, tmp_path)[2]["Warnings"] != "none"

@@ -86,14 +86,16 @@ def chosen_pairs(
     n_all = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_all)
     n_first = n_deciding(n_players, n_pairs)
-    singles = np.eye(n_players, dtype=bool)[rng.permutation(n_players)]
+    # Before the halves, whose number changes what is drawn later: a larger design begins as this.
+    order, order_of_singles = rng.permutation(n_players), rng.permutation(n_players)
+    singles = np.eye(n_players, dtype=bool)[order_of_singles]
     halves = chosen_values(n_players, max(n_pairs, n_players), rng)
     first = np.concatenate([halves[:n_first], singles[:n_first]])
     if are_alike or n_pairs >= _BOTH * n_players:
         n_chosen = min(n_pairs, MOST)
         # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
         chosen = searched_pairs(n_players, min(1 << (n_chosen - 1).bit_length(), MOST))
-        chosen = chosen[:n_chosen, rng.permutation(n_players)]
+        chosen = chosen[:n_chosen, order]
         pairs = np.concatenate([first, singles, halves[:n_players], chosen])
     else:
         pairs = np.concatenate([first, _most_different(halves[n_first:], first)])

@@ -37,13 +37,16 @@ class Fit(NamedTuple):
     inverse: scipy.optimize.LbfgsInvHessProduct | None = None
 
     def root(self) -> FloatArray:
-        """Return a root of the covariances of the hyperparameters."""
+        """Return a root of the covariances of the hyperparameters.
+
+        In the inverse's own coordinates, because eigenvectors of equal values may be any.
+        """
         if self.inverse is None:
             return np.zeros((len(self.h), 0))
         inverse = self.inverse.todense()
         values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
-        root: FloatArray = self.prior.sd[:, None] * vectors * np.sqrt(np.clip(values, 0, 1))
-        return root
+        root: FloatArray = (vectors * np.sqrt(np.clip(values, 0, 1))) @ vectors.T
+        return self.prior.sd[:, None] * root
 
 
 def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
@@ -62,6 +65,15 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     if n > _FEW or len(prior.sparse.players):
         h, inverse = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
     return Fit(prior, h, found, inverse)
+
+
+def fitted_alike(prior: Prior) -> Fit:
+    """Return the fit in which all players are alike, to few values."""
+    first = prior.first(_FEW)
+    strengths = slice(0, prior.n_players)
+    first.low[strengths] = first.high[strengths] = first.centre[strengths]
+    h, _ = _fitted(first, None, _FIRST_STEPS)
+    return Fit(prior, h, prior.sparse.players)
 
 
 def _fitted(

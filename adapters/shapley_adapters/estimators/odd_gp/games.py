@@ -11,13 +11,10 @@ import scipy.linalg
 
 from ...array_types import DistanceArray, FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
-from .fitting import Fit, fitted
+from .fitting import Fit, fitted, fitted_alike
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
-
-_EQUAL_GRID = np.log([1.0, 30.0, 1000.0])
-"""Factors of the variances of interactions and of noise among which equal strengths choose."""
 
 _MATRICES = 12
 """Matrices of a row that are in memory at once."""
@@ -125,7 +122,7 @@ def _solved(
     centres = None if games.centres is None else games.centres[row]
     prior = Prior(data, centres, are_labels=data.are_labels)
     distances = None if games.distances is None else games.distances[row]
-    fit = fitted(prior, distances) if is_learned else _with_equal_strengths(prior)
+    fit = fitted(prior, distances) if is_learned else fitted_alike(prior)
     found = posterior(fit, index, others)
     if errors is None and data.parity is not None and not prior.are_labels:
         found = _exact_of_few_terms(fit, index, found, others)
@@ -134,21 +131,6 @@ def _solved(
     blank.freedom[is_something] = found.freedom
     blank.predictions[:, is_something] = found.predictions * scales
     return blank
-
-
-def _with_equal_strengths(prior: Prior) -> Fit:
-    """Return the best of few priors in which all players are alike."""
-    h = prior.centre.copy()
-    n_players = prior.n_players
-    n_components = len(prior.parities)
-    starts = []
-    for factor in _EQUAL_GRID:
-        start = h.copy()
-        start[n_players : n_players + n_components + 1] += factor
-        starts.append(start)
-    first = prior.first(120)
-    best = max(starts, key=lambda start: first.evidence(start)[0])
-    return Fit(prior, best, prior.sparse.players)
 
 
 def _exact_of_few_terms(
