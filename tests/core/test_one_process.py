@@ -464,6 +464,16 @@ def test_both_choices_of_pairs_begin_alike():
         np.testing.assert_array_equal(chosen[0][:n_first], chosen[1][:n_first])
 
 
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_a_smaller_choice_opens_a_larger_one(are_alike):
+    for n_players, few, more in ((12, 40, 60), (20, 40, 90)):
+        first, longer = (
+            design.chosen_pairs(n_players, n, np.random.default_rng(3), are_alike)
+            for n in (few, more)
+        )
+        np.testing.assert_array_equal(first, longer[:few])
+
+
 def test_seeds_relabel_the_players():
     first, other = (spread(12, 40, seed) for seed in (0, 1))
     assert (first != other).any()
