@@ -33,10 +33,6 @@ from ..pipeline.settings import Settings, Tolerance
 _TRUSTED = 0.25
 """Up to this ratio of the squared error to the square of the prediction, all of it is used."""
 
-_EQUAL_WEIGHTS = 3
-"""Up to this budget per player, weights are equal. Those learned per row take two to five times as
-long there: on three models, equal weights had .91 to 1.06 times the error."""
-
 _LEAST_VARIANCE = 0.8
 """The variance of an average, relative to the smaller one of its two parts, is at least this."""
 
@@ -131,9 +127,7 @@ def refined(
         return predicted
     part = prediction.subset_rows(rows)
     additive = _used_share(part)[:, None] * part.values
-    is_little = settings.budget is not None and settings.budget <= _EQUAL_WEIGHTS * game.n_players
-    estimator = RefiningGP("equal" if is_little else "learned")
-    estimated = estimate(RemainingGame(game, rows, additive, part), estimator, settings)
+    estimated = estimate(RemainingGame(game, rows, additive, part), RefiningGP(), settings)
     regressed = replace(
         estimated,
         values=estimated.values + additive,

@@ -218,9 +218,13 @@ class OddGP(Estimator[OddDesign]):
         return 16 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the coalitions, and of the kernels between values."""
-        n_seen = min(_n_values(n_players, budget), DENSE)
-        return 50 * budget * n_players + 110 * n_seen**2
+        """Return the bytes of the coalitions, of kernels, and of the search of sparse sets.
+
+        The latter has up to 800 values of the pairs of up to 136 players.
+        """
+        n_values = _n_values(n_players, budget)
+        search = 12 * min(n_values, 800) * min(n_players, 136) ** 2
+        return 50 * budget * n_players + max(110 * min(n_values, DENSE) ** 2, search)
 
     def operations(self, n_players: int, budget: int) -> Operations:
         """Return those of many values or players: of matrices between values, and least squares.
@@ -241,7 +245,7 @@ class OddGP(Estimator[OddDesign]):
     def interaction_memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the posterior of all pairs; further threads have a bound."""
         n_values = min(budget // 2, _MOST_VALUES_OF_PAIRS)
-        return 8 * n_players * (n_players - 1) // 2 * (12 * n_values + n_players)
+        return 8 * n_players * (n_players - 1) // 2 * (7 * n_values + n_players)
 
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the coalitions; the players are in random order."""
