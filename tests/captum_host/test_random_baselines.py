@@ -165,24 +165,28 @@ def test_trials_of_an_exact_result_are_not_repeated():
     assert len(model.prompts) == 2 * n_prompts
 
 
-def test_trials_of_samplers_have_coalitions_of_their_own():
-    for interactions in (False, True):
-        method = RandomOrder(MODEL, seed=0) if not interactions else OddGP(MODEL, seed=0)
-        parts = ["cat", "sat", "mat", "tree", "dog", "on"]
-        inp = TextTemplateInput("the {} {} {} {} {} {}", parts)
-        explainer = LLMAttribution(method, TOKENIZER)
-        options: dict[str, Any] = {"n_samples": 20, "interactions": interactions}
-        one = explainer.attribute(inp, TARGET, **options)
-        many = explainer.attribute(inp, TARGET, num_trials=9, **options)
-        exact = LLMAttribution(Exact(MODEL), TOKENIZER).attribute(
-            inp, TARGET, **{**options, "n_samples": None}
-        )
-        off = [float((r.seq_attr - exact.seq_attr).norm()) for r in (one, many)]
-        assert off[1] < off[0]
-        assert float(many.seq_standard_error.mean()) < float(one.seq_standard_error.mean())
-        if interactions:
-            off = [float((r.seq_interactions - exact.seq_interactions).norm()) for r in (one, many)]
-            assert off[1] < off[0]
+@pytest.mark.parametrize("method", [RandomOrder, OddGP])
+def test_trials_of_samplers_have_coalitions_of_their_own(method):
+    """On average over three seeds: of so few evaluations, a part of an error is the prior's."""
+    parts = ["cat", "sat", "mat", "tree", "dog", "on"]
+    inp = TextTemplateInput("the {} {} {} {} {} {}", parts)
+    options: dict[str, Any] = {"interactions": method is OddGP}
+    exact = LLMAttribution(Exact(MODEL), TOKENIZER).attribute(inp, TARGET, **options)
+    off, of_pairs = np.zeros((2, 2))
+    for seed in range(3):
+        explainer = LLMAttribution(method(MODEL, seed=seed), TOKENIZER)
+        results = [
+            explainer.attribute(inp, TARGET, n_samples=20, num_trials=n, **options) for n in (1, 9)
+        ]
+        errors = [float(r.seq_standard_error.mean()) for r in results]
+        assert errors[1] < errors[0]
+        off += [float((r.seq_attr - exact.seq_attr).norm()) for r in results]
+        if method is OddGP:
+            of_pairs += [
+                float((r.seq_interactions - exact.seq_interactions).norm()) for r in results
+            ]
+    assert off[1] < off[0]
+    assert method is not OddGP or of_pairs[1] < of_pairs[0]
 
 
 def test_trials_of_captums_methods_draw_anew():
