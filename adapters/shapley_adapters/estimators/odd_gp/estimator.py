@@ -38,8 +38,15 @@ from ..protocol import (
     Solution,
 )
 from ..value_errors import ValueErrors
-from .design import are_pairs, chosen_pairs, chosen_values, effects_are_alike, n_deciding
-from .games import Games, posteriors
+from .design import (
+    are_pairs,
+    chosen_pairs,
+    chosen_values,
+    effects_are_alike,
+    may_take_twos,
+    n_before_choice,
+)
+from .games import Games, are_of_pairs, posteriors
 from .indices import all_sets, single_players
 from .posterior import DENSE, Posterior
 from .prior import EVEN, ODD
@@ -90,8 +97,8 @@ class OddDesign(Design):
         coalitions alone, of which some may have complements.
     centres : array, (R, M), or None
         Prior means of the logarithms of the strengths.
-    if_unlike : CoalitionDraws, optional
-        The pairs of rows in which the effects of single players are not those in halves.
+    of_others : CoalitionDraws, optional
+        The pairs of rows whose first values ask for others.
     n_first : int
         How many of the first pairs are halves, and how many are single players, that say which.
     distances : array of arrays, (R,), optional
@@ -100,16 +107,16 @@ class OddDesign(Design):
 
     draws: CoalitionDraws
     centres: FloatArray | None
-    if_unlike: CoalitionDraws | None = None
+    of_others: CoalitionDraws | None = None
     n_first: int = 0
     distances: DistanceArray | None = None
 
     @property
     def n_before_choice(self) -> int:
         """The coalitions of the first pairs, and those that were known before."""
-        if self.if_unlike is None:
+        if self.of_others is None:
             return 0
-        return int(self.draws.positions[: 2 * self.n_first].max()) + 1
+        return int(self.draws.positions[: self.n_first].max()) + 1
 
     @property
     def fewest_coalitions(self) -> int:
@@ -269,25 +276,28 @@ class OddGP(Estimator[OddDesign]):
             return designed(select_draws(request, members, paired=False))
         n_pairs, state = n_values // 2, copy.deepcopy(rng)
         draws = select_draws(request, chosen_pairs(n_players, n_pairs, rng), paired=True)
-        n_first = n_deciding(n_players, n_pairs)
-        if may_end or not 0 < 2 * n_first <= len(draws.members):
+        n_first = n_before_choice(n_players, n_pairs)
+        if may_end or not 0 < n_first <= len(draws.members):
             return designed(draws)
-        others = chosen_pairs(n_players, n_pairs, state, are_alike=False)
-        if_unlike = select_draws(request, others, paired=True)
-        return replace(designed(draws), if_unlike=if_unlike, n_first=n_first)
+        others = chosen_pairs(n_players, n_pairs, state, has_choice=True)
+        of_others = select_draws(request, others, paired=True)
+        return replace(designed(draws), of_others=of_others, n_first=n_first)
 
     def chosen_designs(
         self, design: OddDesign, values: ValueArray
     ) -> list[tuple[IntArray, OddDesign]]:
-        """Return the designs of rows of whose games single players say much, and of all others."""
+        """Return the designs of rows whose first values ask for other pairs, and of all others."""
         draws, n_first = design.draws, design.n_first
-        if design.if_unlike is None:
+        if design.of_others is None:
             raise InvalidArgumentError("The design leaves no choice.")
-        one, other = draws.positions[: 2 * n_first].T
-        odd = (values[:, one] - values[:, other]) / 2
-        total = (values[:, 1:2] - values[:, :1]) / 2
-        are = effects_are_alike(odd[:, :n_first], odd[:, n_first:], total, draws.members.shape[1])
-        parts = (draws, np.flatnonzero(are)), (design.if_unlike, np.flatnonzero(~are))
+        n_pairs, n_players = draws.members.shape
+        if may_take_twos(n_players, n_pairs):
+            ask = are_of_pairs(_games_of_part(design, values, EVEN, None, n_first))
+        else:
+            odds, n_halves = _games_of_part(design, values, ODD, None, n_first).values, n_first // 2
+            halves, singles = odds[:, 1 : n_halves + 1], odds[:, n_halves + 1 :]
+            ask = ~effects_are_alike(halves, singles, odds[:, :1], n_players)
+        parts = (draws, np.flatnonzero(~ask)), (design.of_others, np.flatnonzero(ask))
         return [
             (rows, design.subset_rows(rows).with_draws(of_rows))
             for of_rows, rows in parts
@@ -417,7 +427,7 @@ def _games(design: OddDesign, values: ValueArray, errors: ValueErrors | None) ->
         return _games_of_part(design, values, ODD, errors)
     indices = np.concatenate([[0, 1], draws.positions[:, 0]])
     members = design.table.coalitions[0, indices]
-    level = values[:, indices].mean(axis=1, keepdims=True)
+    level = values[:, :2].sum(axis=1, keepdims=True) / 2
     games = Games(_signs(members), values[:, indices] - level, None, 2, centres=design.centres)
     if errors is None:
         return games

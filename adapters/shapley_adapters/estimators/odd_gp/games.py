@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from ...array_types import DistanceArray, FloatArray
+from ...array_types import BoolArray, DistanceArray, FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
-from .fitting import Fit, fitted, fitted_alike
+from .fitting import Fit, fitted, fitted_alike, is_of_pairs
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
@@ -93,6 +93,22 @@ def posteriors(
     found = map_in_threads(solve, range(n_rows), n_threads)
     arrays = [[np.concatenate(part, axis=-1) for part in zip(*row, strict=True)] for row in found]
     return Posterior(*(np.array(part) for part in zip(*arrays, strict=True)))
+
+
+def are_of_pairs(games: Games) -> BoolArray:
+    """Return of which games pairs of players explain most of the even part, (R,).
+
+    Outputs without an even part say nothing.
+    """
+
+    def look(row: int) -> bool:
+        data = games.of(row, slice(None))
+        sizes = np.sqrt((data.values**2).mean(axis=0))
+        values = data.values[:, sizes > 0] / sizes[sizes > 0]
+        return values.size > 0 and is_of_pairs(replace(data, values=values))
+
+    n_threads = n_threads_within_memory(8 * _MATRICES * len(games.signs) ** 2)
+    return np.array(map_in_threads(look, range(len(games.values)), n_threads), dtype=bool)
 
 
 def _solved(

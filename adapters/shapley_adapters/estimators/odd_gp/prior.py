@@ -30,8 +30,8 @@ from .indices import Index
 
 ODD, EVEN = 1, 0
 
-_LEVEL, _FACTOR = 0.5, 6
-"""The levels are .5, 3 and 18: each kernel is a power of the one before."""
+_LEVEL, _FACTOR = 0.1, 12
+"""The levels are .1, 1.2 and 14.4: each kernel is a power of the one before."""
 
 _N_ODD, _N_EVEN = 3, 2
 """Levels of odd and of even sets. One level in place of three: errors of 1.11 (networks 1.28)."""
@@ -42,17 +42,15 @@ _LOG_NOISE = math.log(1.25e-5)
 players is 1 in all. With centres 400 times higher, smooth games err five times as much at two
 evaluations a player."""
 
-_SD_STRENGTH, _SD_VARIANCE = 1.6, 4.0
+_SD_STRENGTH, _SD_VARIANCE = 1.6, 6.0
 """Standard deviations of the logarithms of strengths and of variances."""
 
-_SD_OF_LABELS, _LABELS, _DIGITS = 0.5, 3, 9
-"""That of strengths where values are labels: no more than so many different numbers, up to digits.
-Labels say too little to tell the strengths of players apart."""
+_LABELS, _DIGITS = 3, 9
+"""Values are labels if they are no more than so many different numbers, up to digits."""
 
-_LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN, _COMMON = math.log(3.0), 1.0, 4.0, 1.0
+_LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 0.0, 1.0, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about
-half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s; and
-the variance of an effect that all players share, so that a jump is none of single players."""
+half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s."""
 
 _CONSTANT, _JITTER = 100.0, 1e-9
 """Variance of the level of values that have no complements, and of rounding."""
@@ -61,7 +59,7 @@ _EQUAL = 0.01
 """Share of the strengths in equal parts: a player without effect on some values may have one on
 others."""
 
-_LOWEST, _HIGHEST, _WIDEST = -16.0, 4.0, 6.0
+_LOWEST, _HIGHEST, _WIDEST = -25.0, 4.0, 6.0
 """Bounds of the logarithms of variances, and of strengths in standard deviations."""
 
 
@@ -181,7 +179,7 @@ class Prior:
     sparse : SparseSets
         The sets with variances of their own.
     are_labels : bool
-        Whether the values are labels, which do not tell the strengths of players apart.
+        Whether the values are labels, whose noise depends on the size of a coalition.
     """
 
     data: Values
@@ -208,8 +206,7 @@ class Prior:
         )
         log_noise = _LOG_NOISE_OF_LABELS if self.are_labels else _LOG_NOISE
         centre = [strengths, of_components, np.array([log_noise])]
-        of_strengths = _SD_OF_LABELS if self.are_labels else _SD_STRENGTH
-        sd = [np.full(n_players, of_strengths), np.full(len(of_components) + 1, _SD_VARIANCE)]
+        sd = [np.full(n_players, _SD_STRENGTH), np.full(len(of_components) + 1, _SD_VARIANCE)]
         sd[-1][-1] = _SD_NOISE_OF_LABELS if self.are_labels else _SD_VARIANCE
         if data.errors is not None:
             size = max(float((data.values**2).mean()), 1e-300)
@@ -270,6 +267,7 @@ class Prior:
             np.multiply(powers[level - 1], powers[level - 1], out=powers[level])
             powers[level] *= powers[level - 1]
             powers[level] *= powers[level]
+            powers[level] *= powers[level]
         np.divide(1.0, powers[:n_levels], out=powers[n_levels:])
         return powers
 
@@ -300,8 +298,6 @@ class Prior:
         covariance = covariance.reshape(len(signs), len(with_signs))
         # Less the lowest sets, which have variances of their own.
         lowest = shares * scale
-        if self.are_labels:
-            covariance += _COMMON * np.outer(signs.mean(axis=1), with_signs.mean(axis=1))
         if self.data.parity != EVEN:
             covariance += (signs * (strengths - (lowest * are_odd) @ tau)) @ with_signs.T
         if self.data.parity != ODD:
@@ -392,9 +388,6 @@ class Prior:
         for share, of_tau, parity in zip(shares, tau, self.parities.tolist(), strict=True):
             covariances += share * index.covariances(signs, of_tau, parity)
             variances += share * index.variances(of_tau, parity)
-        if self.are_labels and index.order == 1:  # which all players share
-            covariances += 2 * _COMMON / self.n_players * signs.mean(axis=1)[:, None]
-            variances += 4 * _COMMON / self.n_players**2
         if len(self.sparse.players):
             counts = index.of_sets(self.sparse.players)
             covariances += (self._columns * self.sparse.variances) @ counts

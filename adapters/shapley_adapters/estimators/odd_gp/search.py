@@ -7,7 +7,6 @@ So the choice depends on the numbers of players and of pairs, and is made once f
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,10 +19,10 @@ from .indices import single_players
 MOST = 768
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
-_DEGREES = ((3, 0.15), (5, 0.15))
-_NOISE = 0.1
-"""Prior for which pairs are chosen: variances of sets of three and of five players, and of noise,
-where that of single players is 1."""
+_INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
+"""Prior for which pairs are chosen, where the variance of single players is 1: the variance of all
+larger sets, the strength of a player in these times the number of players, its bound, and the
+noise. It expects sets of all sizes."""
 
 _LISTED = 13
 """Number of players up to which all pairs are candidates."""
@@ -90,20 +89,17 @@ class _Search:
         """Return the search before the first choice."""
         n_players = candidates.shape[1]
         signs = np.where(candidates, 1.0, -1.0)
-        ladder = np.where(np.arange(n_players) < np.arange(n_players + 1)[:, None], 1.0, -1.0)
-        sums = _elementary(ladder)
-        of_size = sums[1] / n_players
-        others = _elementary_of_others(signs)
-        weights = single_players(n_players)
-        covariances = 2 * signs / n_players
-        of_complements = weights.weights_of_values(~candidates)
-        covariances += _NOISE * (weights.weights_of_values(candidates) - of_complements)
-        for degree, variance in _DEGREES:
-            count = max(math.comb(n_players, degree), 1)
-            of_size = of_size + variance * sums[degree] / count
-            covariances += 2 / degree * variance * signs * others[degree - 1] / count
+        index = single_players(n_players)
+        tau = np.full(n_players, min(_LEVEL / n_players, _MOST_LEVEL))
+        absent = np.arange(n_players + 1)  # of the second coalition's players from the first
+        raised = (1 + tau[0]) ** (n_players - absent) * (1 - tau[0]) ** absent
+        of_size = (raised - raised[::-1]) / 2 - tau[0] * (n_players - 2 * absent)
+        share = _INTERACTIONS / of_size[0]
         kernel = np.zeros(2 * n_players + 1)
-        kernel[::2] = of_size
+        kernel[::-2] = (n_players - 2 * absent) / n_players + share * of_size
+        of_complements = index.weights_of_values(~candidates)
+        covariances = 2 * signs / n_players + share * index.covariances(signs, tau, 1)
+        covariances += _NOISE * (index.weights_of_values(candidates) - of_complements)
         variances = np.full(len(signs), kernel[-1] + _NOISE)
         variances[0] -= _NOISE
         watched = np.ascontiguousarray(covariances.T[:_WATCHED])
@@ -138,27 +134,6 @@ class _Search:
         self.squares -= 2 * along * row - (direction @ direction) * row**2
         self.variances -= row**2
         self.factors[step], self.directions[step] = row, direction
-
-
-def _elementary(signs: FloatArray) -> list[FloatArray]:
-    """Return the sums of the products of the signs of all sets of 0 to 5 players, (n,) each.
-
-    By Newton's identities, where the powers of signs are 1 or themselves.
-    """
-    n_players, total = signs.shape[1], signs.sum(axis=1)
-    sums = [np.ones_like(total), total]
-    for degree in range(2, 6):
-        sums.append((total * sums[-1] - (n_players - degree + 2) * sums[-2]) / degree)
-    return sums
-
-
-def _elementary_of_others(signs: FloatArray) -> list[FloatArray]:
-    """Return those of the other players of each player, (n, M) each."""
-    n_others, total = signs.shape[1] - 1, signs.sum(axis=1, keepdims=True) - signs
-    sums = [np.ones_like(total), total]
-    for degree in range(2, 6):
-        sums.append((total * sums[-1] - (n_others - degree + 2) * sums[-2]) / degree)
-    return sums
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
