@@ -336,14 +336,16 @@ class OddGP(Estimator[OddDesign]):
             def fit(
                 pairs: IntArray, other_pairs: IntArray
             ) -> tuple[FloatArray, FloatArray, FloatArray]:
-                found = self.predict(
-                    draws.members[pairs],
-                    total / 2,
-                    targets[:, pairs],
-                    draws.members[other_pairs],
-                    design.centres,
-                    design.distances,
+                odd = np.concatenate([total / 2, targets[:, pairs]], axis=1)
+                games = Games(
+                    _signs(_with_all(draws.members[pairs])),
+                    odd,
+                    ODD,
+                    1,
+                    centres=design.centres,
+                    distances=design.distances,
                 )
+                found = self._predicted(games, draws.members[other_pairs])
                 return found.means, found.predictions, found.variances
 
             return cross_fitted(draws, targets, fit)
@@ -362,8 +364,6 @@ class OddGP(Estimator[OddDesign]):
         total: FloatArray,
         targets: FloatArray,
         other_members: CoalitionArray,
-        centres: FloatArray | None = None,
-        distances: DistanceArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K), and predicted odd parts.
 
@@ -375,18 +375,14 @@ class OddGP(Estimator[OddDesign]):
             The odd part of the game at all players together, and at these coalitions.
         other_members : array, (m, M)
             Other coalitions, whose values are predicted.
-        centres : array, (R, M), optional
-            Prior means of the logarithms of the strengths.
-        distances : array of arrays, (R,), optional
-            The distances between the players of each row on its graph.
         """
         values = np.concatenate([total, targets], axis=1)
-        games = Games(
-            _signs(_with_all(members)), values, ODD, 1, centres=centres, distances=distances
-        )
-        index = single_players(members.shape[1])
+        return self._predicted(Games(_signs(_with_all(members)), values, ODD, 1), other_members)
+
+    def _predicted(self, games: Games, other_members: CoalitionArray) -> Posterior:
+        index = single_players(other_members.shape[1])
         found = posteriors(games, index, self.weights == "learned", _signs(other_members))
-        return found._replace(means=_with_total(found, 2 * total))
+        return found._replace(means=_with_total(found, 2 * games.values[:, :1]))
 
     def pair_interactions(
         self,
