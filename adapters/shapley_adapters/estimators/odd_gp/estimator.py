@@ -47,7 +47,7 @@ from .design import (
     n_before_choice,
 )
 from .games import Games, are_of_pairs, posteriors
-from .indices import all_sets, single_players
+from .indices import Index, all_sets, single_players
 from .posterior import DENSE, Posterior
 from .prior import EVEN, ODD
 
@@ -352,7 +352,7 @@ class OddGP(Estimator[OddDesign]):
         games = _games(design, values, errors)
         found = posteriors(games, index, self.weights == "learned")
         means = _with_total(found, total)
-        standard_errors = np.sqrt(found.variances)
+        standard_errors = np.sqrt(found.variances + _variances_of_jumps(design, values, index))
         freedom = found.freedom[:, None]
         if len(games.signs) <= len(index.sets) + 1:
             freedom = np.minimum(freedom, _FREEDOM_OF_FEW)
@@ -466,6 +466,26 @@ def _games_of_part(
         errors=lambda row, output: np.diag(variances[row, :, output]),
         error_freedom=errors.freedom,
     )
+
+
+def _variances_of_jumps(design: OddDesign, values: ValueArray, index: Index) -> FloatArray:
+    """Return the variances of games whose odd part is 0 so far, but the even one is not, (R, M, K).
+
+    Labels may jump where nothing was evaluated. By the rule of succession, the share of pairs in
+    which they do is 1 over two more than the number of pairs. The variances of others are 0.
+    """
+    draws = design.draws
+    if not draws.is_paired:
+        return np.zeros(1)
+    games = _games_of_part(design, values, ODD, None)
+    evens = _games_of_part(design, values, EVEN, None).values
+    jumps = np.ptp(evens, axis=1, keepdims=True) / 2
+    jumps = np.where(games.values.any(axis=1, keepdims=True), 0.0, jumps)
+    if not jumps.any():
+        return jumps
+    weights = index.weights_of_values(draws.members) - index.weights_of_values(~draws.members)
+    unknown = np.maximum(index.sum_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
+    return jumps**2 * unknown[:, None] / (len(weights) + 2)
 
 
 def _differences(evens: FloatArray) -> FloatArray:

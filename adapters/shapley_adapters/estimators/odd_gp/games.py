@@ -140,7 +140,7 @@ def _solved(
     distances = None if games.distances is None else games.distances[row]
     fit = fitted(prior, distances) if is_learned else fitted_alike(prior)
     found = posterior(fit, index, others)
-    if errors is None and data.parity is not None and not prior.are_labels:
+    if errors is None and data.parity is not None:
         found = _exact_of_few_terms(fit, index, found, others)
     blank.means[:, is_something] = found.means * scales
     blank.variances[:, is_something] = found.variances * scales**2
@@ -176,6 +176,8 @@ def _exact_of_few_terms(
         return found
     left = np.abs(data.values - columns @ coefficients).max(axis=0)
     is_exact = left <= _ROUNDING * np.abs(data.values).max(axis=0)
+    if fit.prior.are_labels:  # one player that decides where evaluated may not do so elsewhere
+        is_exact &= np.array(data.n_different) > 2
     if not is_exact.any():
         return found
     counts = np.concatenate([index.of_sets(sets) for sets in terms])

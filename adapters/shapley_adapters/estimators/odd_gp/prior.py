@@ -45,10 +45,10 @@ evaluations a player."""
 _SD_STRENGTH, _SD_VARIANCE = 1.6, 6.0
 """Standard deviations of the logarithms of strengths and of variances."""
 
-_LABELS, _DIGITS = 3, 9
-"""Values are labels if they are no more than so many different numbers, up to digits."""
+_OF_EACH, _DIGITS = 4.0, 9
+"""Values are labels if there are so many of each size on average, up to digits."""
 
-_LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 0.0, 1.0, 2.0
+_LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 1.0, 1.5, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about
 half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s."""
 
@@ -148,10 +148,16 @@ class Values:
 
     @property
     def are_labels(self) -> bool:
-        """Whether the values are few numbers, as those of a class or a vote are."""
-        if self.values.shape[1] > 1 or self.errors is not None:
+        """Whether the values of each output are few numbers, as those of a class or a vote are."""
+        if self.errors is not None:
             return False
-        return len(np.unique(np.round(np.abs(self.values), _DIGITS))) <= _LABELS
+        return all(count <= len(self.values) / _OF_EACH for count in self.n_different)
+
+    @property
+    def n_different(self) -> list[int]:
+        """How many sizes the values of each output have."""
+        sizes = np.round(np.abs(self.values), _DIGITS)
+        return [len(np.unique(of_output)) for of_output in sizes.T]
 
     @property
     def n_independent(self) -> float:
