@@ -9,7 +9,7 @@ import scipy.optimize
 
 from ...array_types import FloatArray, IntArray
 from .local_interactions import with_near_sets
-from .prior import Prior, Values
+from .prior import CLASS, Prior, Values
 from .sparse_sets import find_sparse_sets
 
 _FEW, _LEARNED_FROM, _SEARCHED = 120, 480, 800
@@ -63,7 +63,8 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, h, distances)
     found = prior.sparse.players[:0]
-    if prior.data.parity is not None and n > n_players + 2 and not prior.are_labels:
+    is_class = prior.are_labels and max(prior.data.n_different) <= CLASS
+    if prior.data.parity is not None and n > n_players + 2 and not is_class:
         sparse = find_sparse_sets(prior.first(_SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
@@ -76,8 +77,8 @@ def fitted_alike(prior: Prior) -> Fit:
     first = prior.first(_FEW)
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]
-    h, _ = _fitted(first, None, _FIRST_STEPS)
-    return Fit(prior, h, prior.sparse.players)
+    h, inverse = _fitted(first, None, _FIRST_STEPS)
+    return Fit(prior, h, prior.sparse.players, inverse)
 
 
 def is_of_pairs(data: Values) -> bool:

@@ -14,7 +14,7 @@ from ...thread_limits import map_in_threads, n_threads_within_memory
 from .fitting import Fit, fitted, fitted_alike, is_of_pairs
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
-from .prior import EVEN, ODD, Prior, Values, products_of
+from .prior import CLASS, EVEN, ODD, Prior, Values, products_of
 
 _MATRICES = 12
 """Matrices of a row that are in memory at once."""
@@ -176,15 +176,16 @@ def _exact_of_few_terms(
         return found
     left = np.abs(data.values - columns @ coefficients).max(axis=0)
     is_exact = left <= _ROUNDING * np.abs(data.values).max(axis=0)
-    if fit.prior.are_labels:  # one player that decides where evaluated may not do so elsewhere
-        is_exact &= np.array(data.n_different) > 2
     if not is_exact.any():
         return found
     counts = np.concatenate([index.of_sets(sets) for sets in terms])
     exact = counts.T @ coefficients[n_levels:]
     means = np.where(is_exact, exact, found.means)
-    variances = np.where(is_exact, 0.0, found.variances)
-    freedom = np.where(is_exact, np.inf, found.freedom)
+    is_sure = is_exact
+    if fit.prior.are_labels:  # what explains those that were evaluated may not explain others
+        is_sure &= (np.array(data.n_different) > CLASS) & (not len(fit.found))
+    variances = np.where(is_sure, 0.0, found.variances)
+    freedom = np.where(is_sure, np.inf, found.freedom)
     predictions = found.predictions
     if others is not None:
         predictions = np.where(is_exact, columns_of(others) @ coefficients, predictions)

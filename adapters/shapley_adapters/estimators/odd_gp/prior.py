@@ -45,8 +45,11 @@ evaluations a player."""
 _SD_STRENGTH, _SD_VARIANCE = 1.6, 6.0
 """Standard deviations of the logarithms of strengths and of variances."""
 
-_OF_EACH, _DIGITS = 4.0, 9
+_OF_EACH, _DIGITS = 10.0, 9
 """Values are labels if there are so many of each size on average, up to digits."""
+
+CLASS = 2
+"""Sizes that the odd or even part of a class or a vote has, 0 among them."""
 
 _LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 1.0, 1.5, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about

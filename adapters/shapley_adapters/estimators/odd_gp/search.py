@@ -94,7 +94,7 @@ class _Search:
         absent = np.arange(n_players + 1)  # of the second coalition's players from the first
         raised = (1 + tau[0]) ** (n_players - absent) * (1 - tau[0]) ** absent
         of_size = (raised - raised[::-1]) / 2 - tau[0] * (n_players - 2 * absent)
-        share = _INTERACTIONS / of_size[0]
+        share = _INTERACTIONS / of_size[0] if n_players > 2 else 0.0  # two have no larger odd set
         kernel = np.zeros(2 * n_players + 1)
         kernel[::-2] = (n_players - 2 * absent) / n_players + share * of_size
         of_complements = index.weights_of_values(~candidates)
