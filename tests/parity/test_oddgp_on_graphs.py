@@ -33,9 +33,19 @@ def test_both_hosts_give_the_same_attributions():
     np.testing.assert_allclose(attributions, found.values, rtol=0, atol=1e-10)
     np.testing.assert_allclose(errors, explainer.last_estimate.standard_errors[:, :, 0], atol=1e-10)
     exact = shap_ext.EnumerationExplainer(predict, np.zeros((1, M)))(x.numpy()).values
-    plain = shap_ext.OddGPExplainer(predict, np.zeros((1, M)), seed=0)
-    without = plain(x.numpy(), max_evals=BUDGET).values
-    assert np.abs(found.values - exact).mean() < 0.7 * np.abs(without - exact).mean()
+    errors_of = [
+        [
+            np.abs(
+                shap_ext.OddGPExplainer(predict, np.zeros((1, M)), graph=graph, seed=seed)(
+                    x.numpy(), max_evals=BUDGET
+                ).values
+                - exact
+            ).mean()
+            for seed in range(5)
+        ]
+        for graph in ("ring", None)
+    ]
+    assert np.mean(errors_of[0]) < 0.75 * np.mean(errors_of[1])
 
 
 def test_names_of_columns_and_graphs_of_rows():

@@ -55,6 +55,9 @@ _LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 1.0, 1.5, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about
 half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s."""
 
+_SD_OF_LABELS = 0.8
+"""Standard deviation of the log strengths of labels, which tell players apart less than others."""
+
 _CONSTANT, _JITTER = 100.0, 1e-9
 """Variance of the level of values that have no complements, and of rounding."""
 
@@ -215,7 +218,10 @@ class Prior:
         )
         log_noise = _LOG_NOISE_OF_LABELS if self.are_labels else _LOG_NOISE
         centre = [strengths, of_components, np.array([log_noise])]
-        sd = [np.full(n_players, _SD_STRENGTH), np.full(len(of_components) + 1, _SD_VARIANCE)]
+        sd = [
+            np.full(n_players, _SD_OF_LABELS if self.are_labels else _SD_STRENGTH),
+            np.full(len(of_components) + 1, _SD_VARIANCE),
+        ]
         sd[-1][-1] = _SD_NOISE_OF_LABELS if self.are_labels else _SD_VARIANCE
         if data.errors is not None:
             size = max(float((data.values**2).mean()), 1e-300)
