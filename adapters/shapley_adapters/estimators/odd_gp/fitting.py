@@ -9,7 +9,7 @@ import scipy.optimize
 
 from ...array_types import FloatArray, IntArray
 from .local_interactions import with_near_sets
-from .prior import CLASS, Prior, Values
+from .prior import Prior, Values
 from .sparse_sets import find_sparse_sets
 
 _FEW, _LEARNED_FROM, _SEARCHED = 120, 480, 800
@@ -63,7 +63,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, h, distances)
     found = prior.sparse.players[:0]
-    is_class = prior.are_labels and max(prior.data.n_different) <= CLASS
+    is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
         sparse = find_sparse_sets(prior.first(_SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players

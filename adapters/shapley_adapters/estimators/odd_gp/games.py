@@ -14,7 +14,7 @@ from ...thread_limits import map_in_threads, n_threads_within_memory
 from .fitting import Fit, fitted, fitted_alike, is_of_pairs
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
-from .prior import CLASS, EVEN, ODD, Prior, Values, products_of
+from .prior import EVEN, ODD, Prior, Values, products_of
 
 _MATRICES = 12
 """Matrices of a row that are in memory at once."""
@@ -183,7 +183,7 @@ def _exact_of_few_terms(
     means = np.where(is_exact, exact, found.means)
     is_sure = is_exact
     if fit.prior.are_labels:  # what explains those that were evaluated may not explain others
-        is_sure &= (np.array(data.n_different) > CLASS) & (not len(fit.found))
+        is_sure &= (data.n_sizes > 1) & (not len(fit.found))
     variances = np.where(is_sure, 0.0, found.variances)
     freedom = np.where(is_sure, np.inf, found.freedom)
     predictions = found.predictions

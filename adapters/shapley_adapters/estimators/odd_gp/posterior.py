@@ -168,7 +168,7 @@ class _Process:
         freedom = float(1 / (weights @ weights))
         if data.errors is None:
             of_others = data.values[min(data.n_known, n - 1) :]
-            scale = np.maximum((of_others**2).mean(axis=0), 1e-300)
+            scale = np.maximum((of_others**2).mean(axis=0), 1e-12)
         else:
             scale = np.full(1, np.exp(self.h[-2]))
         ratio = freedom * (weights @ errors**2) / (weights @ (1 / precision)) / scale

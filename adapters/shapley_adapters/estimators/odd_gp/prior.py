@@ -45,11 +45,9 @@ evaluations a player."""
 _SD_STRENGTH, _SD_VARIANCE = 1.6, 6.0
 """Standard deviations of the logarithms of strengths and of variances."""
 
-_OF_EACH, _DIGITS = 10.0, 9
-"""Values are labels if there are so many of each size on average, up to digits."""
-
-CLASS = 2
-"""Sizes that the odd or even part of a class or a vote has, 0 among them."""
+_FEWEST_OF_LABELS, _OF_EACH, _DIGITS = 4, 10.0, 9
+"""More values than the first are labels if they have one size, or so many of each on average, up to
+digits."""
 
 _LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 1.0, 1.5, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about
@@ -157,13 +155,14 @@ class Values:
         """Whether the values of each output are few numbers, as those of a class or a vote are."""
         if self.errors is not None:
             return False
-        return all(count <= len(self.values) / _OF_EACH for count in self.n_different)
+        most = max(1.0, len(self.values) / _OF_EACH)
+        return len(self.values) > _FEWEST_OF_LABELS and bool((self.n_sizes <= most).all())
 
     @property
-    def n_different(self) -> list[int]:
-        """How many sizes the values of each output have."""
+    def n_sizes(self) -> IntArray:
+        """How many sizes the values of each output have that are not 0, (B,): a class has one."""
         sizes = np.round(np.abs(self.values), _DIGITS)
-        return [len(np.unique(of_output)) for of_output in sizes.T]
+        return np.array([len(np.unique(of_output[of_output > 0])) for of_output in sizes.T])
 
     @property
     def n_independent(self) -> float:
