@@ -136,7 +136,7 @@ def test_memory_bounds_the_number_of_threads(budget, least, most, monkeypatch):
 
     monkeypatch.setattr(games, "map_in_threads", note)
     explainer = shap.Explainer(
-        lambda x: x.sum(axis=1), np.zeros((1, 48)), algorithm="oddgp", weights="equal", seed=0
+        lambda x: x.sum(axis=1), np.zeros((1, 48)), algorithm="oddgp", seed=0
     )
     explainer(np.ones((1, 48)), max_evals=budget, silent=True)
     assert numbers

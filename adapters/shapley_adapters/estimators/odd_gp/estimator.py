@@ -485,7 +485,8 @@ def _variances_of_jumps(design: OddDesign, values: ValueArray, index: Index) -> 
         return jumps
     weights = index.weights_of_values(draws.members) - index.weights_of_values(~draws.members)
     unknown = np.maximum(index.sum_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
-    return jumps**2 * unknown[:, None] / (len(weights) + 2)
+    variances: FloatArray = jumps**2 * unknown[:, None] / (len(weights) + 2)
+    return variances
 
 
 def _differences(evens: FloatArray) -> FloatArray:

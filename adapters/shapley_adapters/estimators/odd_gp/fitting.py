@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
+from scipy.linalg import solve_triangular
 
 from ...array_types import FloatArray, IntArray
 from .local_interactions import with_near_sets
-from .prior import Prior, Values
+from .prior import Prior, Values, factored
 from .sparse_sets import find_sparse_sets
 
 _FEW, _LEARNED_FROM, _SEARCHED = 120, 480, 800
@@ -22,6 +24,11 @@ _FIRST_STEPS, _STEPS = 10, 3
 
 _GAINED = 1e-3
 """Share of the log likelihood, below which a fit stops."""
+
+_AMOUNTS, _OF_OTHERS = np.log([1e-3, 0.03, 0.3, 3.0]), np.log(0.03)
+_NOISES = np.log([0.03, 1.0])
+"""Logarithms of variances among which equal strengths choose, for many rows at once: that of the
+largest component, and those of the others and of the noise over it."""
 
 _LOG_DOMINANT = 2.5
 """Logarithm of how much larger the variance of sets of about two players is than that of larger
@@ -72,8 +79,38 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     return Fit(prior, h, found, inverse)
 
 
+def alike(prior: Prior) -> list[FloatArray]:
+    """Return hyperparameters in which all players are alike: more or less of each component."""
+    first = prior.n_players
+    noise = first + len(prior.parities)
+    found = []
+    for amount, level, of_noise in itertools.product(
+        _AMOUNTS, range(first, noise), _NOISES[: 1 if prior.are_labels else None]
+    ):
+        h = prior.centre.copy()
+        h[first:noise] = amount + _OF_OTHERS
+        h[level] = amount
+        if not prior.are_labels:
+            h[noise] = amount + of_noise
+        found.append(h)
+    return found
+
+
+def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
+    """Return which of some hyperparameters explain the values of each output best, (B,)."""
+    first = prior.first(_FEW)
+    evidence = []
+    for h in choice:
+        factor = factored(first.covariance(h))
+        whitened = solve_triangular(factor, first.data.values, lower=True, check_finite=False)
+        squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
+        evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
+    best: IntArray = np.argmax(evidence, axis=0)
+    return best
+
+
 def fitted_alike(prior: Prior) -> Fit:
-    """Return the fit in which all players are alike, to few values."""
+    """Return the fit in which all players are alike, to few values with errors."""
     first = prior.first(_FEW)
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]

@@ -11,13 +11,16 @@ import scipy.linalg
 
 from ...array_types import BoolArray, DistanceArray, FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
-from .fitting import Fit, fitted, fitted_alike, is_of_pairs
+from .fitting import Fit, alike, fitted, fitted_alike, is_of_pairs, likeliest
 from .indices import Index, all_sets
 from .posterior import Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
 
 _MATRICES = 12
 """Matrices of a row that are in memory at once."""
+
+_BLOCK = 16
+"""Games that share factors where all players are alike."""
 
 _ROUNDING = 1e-11
 """Share of the size of values that least squares may leave where a game is exact."""
@@ -81,6 +84,8 @@ def posteriors(
     others : array, (m, M), optional
         Other coalitions, whose values are predicted.
     """
+    if not is_learned and games.errors is None:
+        return _alike(games, index, others)
     n_rows, n, n_outputs = games.values.shape
     n_threads = n_threads_within_memory(8 * _MATRICES * min(n, 2048) * max(n, len(index.sets)))
 
@@ -93,6 +98,39 @@ def posteriors(
     found = map_in_threads(solve, range(n_rows), n_threads)
     arrays = [[np.concatenate(part, axis=-1) for part in zip(*row, strict=True)] for row in found]
     return Posterior(*(np.array(part) for part in zip(*arrays, strict=True)))
+
+
+def _alike(games: Games, index: Index, others: FloatArray | None) -> Posterior:
+    """Return the posteriors in which all players are alike: rows share factors."""
+    n_rows, n, n_outputs = games.values.shape
+    values = games.values.transpose(1, 0, 2).reshape(n, -1)
+    sizes = np.sqrt((np.ascontiguousarray(values.T) ** 2).mean(axis=1))
+    found = Posterior.blank(len(index.sets), len(sizes), 0 if others is None else len(others))
+    kept = np.flatnonzero(sizes > 0)
+    for start in range(0, len(kept), _BLOCK):
+        columns = kept[start : start + _BLOCK]
+        # Always as many columns, so that a row has the same bits in any company.
+        block = np.zeros((n, _BLOCK))
+        block[:, : len(columns)] = values[:, columns] / sizes[columns]
+        data = Values(games.signs, block, games.parity, games.n_known)
+        for are_labels in np.unique(data.are_labels[: len(columns)]).tolist():
+            prior = Prior(data, are_labels=are_labels)
+            choice = alike(prior)
+            best = likeliest(prior, choice)[: len(columns)]
+            best[data.are_labels[: len(columns)] != are_labels] = -1
+            for which in np.unique(best[best >= 0]):
+                fit = Fit(prior, choice[which], prior.sparse.players)
+                places = np.flatnonzero(best == which)
+                of_fit = _of_fit(fit, index, others).of_outputs(places)
+                found.put(columns[places], of_fit, sizes[columns[places]])
+    return Posterior(
+        *(
+            np.ascontiguousarray(
+                np.moveaxis(part.reshape(*part.shape[:-1], n_rows, n_outputs), -2, 0)
+            )
+            for part in found
+        )
+    )
 
 
 def are_of_pairs(games: Games) -> BoolArray:
@@ -122,13 +160,7 @@ def _solved(
     """Return the posterior of some outputs of a row."""
     data = games.of(row, outputs)
     sizes = np.sqrt((data.values**2).mean(axis=0))
-    n_others = 0 if others is None else len(others)
-    blank = Posterior(
-        np.zeros((len(index.sets), len(sizes))),
-        np.zeros((len(index.sets), len(sizes))),
-        np.full(len(sizes), np.inf),
-        np.zeros((n_others, len(sizes))),
-    )
+    blank = Posterior.blank(len(index.sets), len(sizes), 0 if others is None else len(others))
     is_something = sizes > 0
     if not is_something.any():
         return blank
@@ -136,17 +168,19 @@ def _solved(
     errors = None if data.errors is None else data.errors / scales[0] ** 2
     data = replace(data, values=data.values[:, is_something] / scales, errors=errors)
     centres = None if games.centres is None else games.centres[row]
-    prior = Prior(data, centres, are_labels=data.are_labels)
+    prior = Prior(data, centres, are_labels=bool(data.are_labels.all()))
     distances = None if games.distances is None else games.distances[row]
     fit = fitted(prior, distances) if is_learned else fitted_alike(prior)
-    found = posterior(fit, index, others)
-    if errors is None and data.parity is not None:
-        found = _exact_of_few_terms(fit, index, found, others)
-    blank.means[:, is_something] = found.means * scales
-    blank.variances[:, is_something] = found.variances * scales**2
-    blank.freedom[is_something] = found.freedom
-    blank.predictions[:, is_something] = found.predictions * scales
+    blank.put(is_something, _of_fit(fit, index, others), scales)
     return blank
+
+
+def _of_fit(fit: Fit, index: Index, others: FloatArray | None) -> Posterior:
+    """Return the posterior of a fit, exact where few terms explain the values."""
+    found = posterior(fit, index, others)
+    if fit.prior.data.errors is None and fit.prior.data.parity is not None:
+        return _exact_of_few_terms(fit, index, found, others)
+    return found
 
 
 def _exact_of_few_terms(

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.special
 from scipy.linalg import solve_triangular
 
-from ...array_types import FloatArray
+from ...array_types import BoolArray, FloatArray, IntArray
 from .fitting import Fit
 from .indices import Index
 from .prior import ODD, Prior, Values, factored
@@ -43,6 +43,23 @@ class Posterior(NamedTuple):
     variances: FloatArray
     freedom: FloatArray
     predictions: FloatArray
+
+    @classmethod
+    def blank(cls, n_sets: int, n_outputs: int, n_others: int) -> Posterior:
+        """Return that of games that are 0."""
+        means, predictions = np.zeros((n_sets, n_outputs)), np.zeros((n_others, n_outputs))
+        return cls(means, means.copy(), np.full(n_outputs, np.inf), predictions)
+
+    def of_outputs(self, outputs: IntArray) -> Posterior:
+        """Return those of some outputs."""
+        return Posterior(*(part[..., outputs] for part in self))
+
+    def put(self, outputs: BoolArray | IntArray, found: Posterior, scales: FloatArray) -> None:
+        """Set those of some outputs, which were divided by scales."""
+        self.means[:, outputs] = found.means * scales
+        self.variances[:, outputs] = found.variances * scales**2
+        self.freedom[outputs] = found.freedom
+        self.predictions[:, outputs] = found.predictions * scales
 
 
 def posterior(fit: Fit, index: Index, others: FloatArray | None = None) -> Posterior:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ...array_types import FloatArray, IntArray
+from ...array_types import BoolArray, FloatArray, IntArray
 from .indices import Index
 
 ODD, EVEN = 1, 0
@@ -151,12 +151,12 @@ class Values:
         return replace(self, signs=self.signs[:n], values=self.values[:n], errors=errors)
 
     @property
-    def are_labels(self) -> bool:
-        """Whether the values of each output are few numbers, as those of a class or a vote are."""
-        if self.errors is not None:
-            return False
-        most = max(1.0, len(self.values) / _OF_EACH)
-        return len(self.values) > _FEWEST_OF_LABELS and bool((self.n_sizes <= most).all())
+    def are_labels(self) -> BoolArray:
+        """Whether each output has few values only, as a class or a vote has, (B,)."""
+        if self.errors is not None or len(self.values) <= _FEWEST_OF_LABELS:
+            return np.zeros(self.values.shape[1], dtype=bool)
+        are: BoolArray = self.n_sizes <= max(1.0, len(self.values) / _OF_EACH)
+        return are
 
     @property
     def n_sizes(self) -> IntArray:
