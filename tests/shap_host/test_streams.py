@@ -161,7 +161,7 @@ def test_chunks_do_not_matter_to_any_estimator(row, independent, tmp_path):
     stream = explainer.explain_stream(
         X, tmp_path / "values.npy", max_evals=budget, chunk_size=17, silent=True
     )
-    if row.is_posterior or row.cooperators == "learned":
+    if row.is_posterior or "odd GP" in row.id or row.cooperators == "learned":
         # rounding of the regression depends on the number of rows that are solved together
         np.testing.assert_allclose(stream.values, whole.values, rtol=1e-9, atol=1e-10)
     else:
