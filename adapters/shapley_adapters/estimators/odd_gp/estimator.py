@@ -100,7 +100,7 @@ class OddDesign(Design):
     of_others : CoalitionDraws, optional
         The pairs of rows whose first values ask for others.
     n_first : int
-        How many of the first pairs are halves, and how many are single players, that say which.
+        How many of the first pairs say which.
     distances : array of arrays, (R,), optional
         The distances between the players of each row on its graph.
     """
@@ -352,7 +352,10 @@ class OddGP(Estimator[OddDesign]):
         games = _games(design, values, errors)
         found = posteriors(games, index, self.weights == "learned")
         means = _with_total(found, total)
-        standard_errors = np.sqrt(found.variances + _variances_of_jumps(design, values, index))
+        variances = found.variances
+        if draws.is_paired:
+            variances = variances + _variances_of_jumps(design, values, games, index)
+        standard_errors = np.sqrt(variances)
         freedom = found.freedom[:, None]
         if len(games.signs) <= len(index.sets) + 1:
             freedom = np.minimum(freedom, _FREEDOM_OF_FEW)
@@ -468,22 +471,20 @@ def _games_of_part(
     )
 
 
-def _variances_of_jumps(design: OddDesign, values: ValueArray, index: Index) -> FloatArray:
+def _variances_of_jumps(
+    design: OddDesign, values: ValueArray, odds: Games, index: Index
+) -> FloatArray:
     """Return the variances of games whose odd part is 0 so far, but the even one is not, (R, M, K).
 
     Labels may jump where nothing was evaluated. By the rule of succession, the share of pairs in
     which they do is 1 over two more than the number of pairs. The variances of others are 0.
     """
-    draws = design.draws
-    if not draws.is_paired:
+    has_odd = odds.values.any(axis=1, keepdims=True)
+    if has_odd.all():
         return np.zeros(1)
-    games = _games_of_part(design, values, ODD, None)
     evens = _games_of_part(design, values, EVEN, None).values
-    jumps = np.ptp(evens, axis=1, keepdims=True) / 2
-    jumps = np.where(games.values.any(axis=1, keepdims=True), 0.0, jumps)
-    if not jumps.any():
-        return jumps
-    weights = index.weights_of_values(draws.members) - index.weights_of_values(~draws.members)
+    jumps = np.where(has_odd, 0.0, np.ptp(evens, axis=1, keepdims=True) / 2)
+    weights = index.weights_of_part(design.draws.members, ODD)
     unknown = np.maximum(index.sum_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
     variances: FloatArray = jumps**2 * unknown[:, None] / (len(weights) + 2)
     return variances

@@ -13,7 +13,7 @@ from ...array_types import BoolArray, DistanceArray, FloatArray
 from ...thread_limits import map_in_threads, n_threads_within_memory
 from .fitting import Fit, alike, fitted, fitted_alike, is_of_pairs, likeliest
 from .indices import Index, all_sets
-from .posterior import Posterior, posterior
+from .posterior import DENSE, Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
 
 _MATRICES = 12
@@ -87,7 +87,7 @@ def posteriors(
     if not is_learned and games.errors is None:
         return _alike(games, index, others)
     n_rows, n, n_outputs = games.values.shape
-    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, 2048) * max(n, len(index.sets)))
+    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, DENSE) * max(n, len(index.sets)))
 
     def solve(row: int) -> list[Posterior]:
         parts = [slice(0, n_outputs)]
@@ -217,10 +217,10 @@ def _exact_of_few_terms(
     means = np.where(is_exact, exact, found.means)
     is_sure = is_exact
     if fit.prior.are_labels:  # what explains those that were evaluated may not explain others
-        is_sure &= (data.n_sizes > 1) & (not len(fit.found))
+        is_sure = is_exact & (data.n_sizes > 1) & (not len(fit.found))
     variances = np.where(is_sure, 0.0, found.variances)
     freedom = np.where(is_sure, np.inf, found.freedom)
     predictions = found.predictions
     if others is not None:
-        predictions = np.where(is_exact, columns_of(others) @ coefficients, predictions)
+        predictions = np.where(is_sure, columns_of(others) @ coefficients, predictions)
     return Posterior(means, variances, freedom, predictions)

@@ -106,6 +106,14 @@ class Index:
         weights: FloatArray = self._by_members[inside, members.sum(axis=1)[:, None]]
         return weights
 
+    def weights_of_part(self, members: BoolArray, parity: int | None) -> FloatArray:
+        """Return the weight of the odd or even part of the game at each coalition; None: of all."""
+        weights = self.weights_of_values(members)
+        if parity is None:
+            return weights
+        of_complements = self.weights_of_values(~members)
+        return weights - of_complements if parity else weights + of_complements
+
     @cached_property
     def _by_members(self) -> FloatArray:
         """The weights by the number of players of A in S, and by the size of S: (s + 1, M + 1)."""

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from ...array_types import BoolArray, FloatArray, IntArray
 from .fitting import Fit
 from .indices import Index
-from .prior import ODD, Prior, Values, factored
+from .prior import Prior, factored
 
 DENSE = 2048
 """With more values, the others are seen through so many."""
@@ -96,10 +96,10 @@ def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) ->
     """Return the posterior at some hyperparameters."""
     data = prior.data
     noise = prior.variances(h).noise
-    weights = _weights(data, index)
+    weights = index.weights_of_part(data.signs > 0, data.parity)
     of_sizes = prior.noise_of_sizes(np.arange(prior.n_players + 1))
     total = index.sum_of_squares(data.parity, of_sizes)
-    seen = prior.first(DENSE)
+    seen = prior if len(data.signs) <= DENSE else prior.first(DENSE)
     process = _Process(seen, h)
     covariances, variances = seen.index_covariances(h, index)
     if len(data.signs) <= DENSE:
@@ -118,16 +118,6 @@ def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) ->
     if data.errors is not None:
         variances = np.maximum(variances, process.of_errors(covariances))
     return Posterior(means, variances, freedom, predictions)
-
-
-def _weights(data: Values, index: Index) -> FloatArray:
-    """Return the weight of each value in the averages, (n, k), the known ones included."""
-    members = data.signs > 0
-    weights = index.weights_of_values(members)
-    if data.parity is None:
-        return weights
-    of_complements = index.weights_of_values(~members)
-    return weights - of_complements if data.parity == ODD else weights + of_complements
 
 
 @dataclass

@@ -97,9 +97,8 @@ class _Search:
         share = _INTERACTIONS / of_size[0] if n_players > 2 else 0.0  # two have no larger odd set
         kernel = np.zeros(2 * n_players + 1)
         kernel[::-2] = (n_players - 2 * absent) / n_players + share * of_size
-        of_complements = index.weights_of_values(~candidates)
         covariances = 2 * signs / n_players + share * index.covariances(signs, tau, 1)
-        covariances += _NOISE * (index.weights_of_values(candidates) - of_complements)
+        covariances += _NOISE * index.weights_of_part(candidates, 1)
         variances = np.full(len(signs), kernel[-1] + _NOISE)
         variances[0] -= _NOISE
         watched = np.ascontiguousarray(covariances.T[:_WATCHED])
