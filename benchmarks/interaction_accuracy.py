@@ -35,7 +35,8 @@ from zoo_games import tabulated
 from zoo_models import all_coalitions
 
 import shapley_adapters as core
-from shapley_adapters.pipeline.solutions import enumerated_pairs
+from shapley_adapters.interactions.enumeration import enumerated
+from shapley_adapters.interactions.result import InteractionRequest
 
 PEERS = (
     Approximator("KernelSHAPIQ", lambda n, b: {"index": "SII", "pairing_trick": True}),
@@ -96,7 +97,8 @@ def _of_tables(name: str, tables: FloatArray) -> PairGames:
     n_players = int(np.log2(tables.shape[1]))
     places = 1 << np.arange(n_players)
     every = all_coalitions(n_players)
-    truth = enumerated_pairs("shapley", every, tables[:, :, None]).values[:, :, 0]
+    index = InteractionRequest("SII").index(n_players)
+    truth = enumerated(index, every, tables[:, :, None])[:, :, 0]
 
     def of(table: FloatArray) -> Callable[[BoolArray], FloatArray]:
         return lambda coalitions: table[coalitions @ places]
@@ -197,7 +199,7 @@ def _peer_errors(
 def compare(games: PairGames, worker: ShapiqWorker | None, per_player: int) -> None:
     """Print the lines of one number of evaluations a player."""
     budget = per_player * games.n_players
-    settings = core.Settings(seed=0, budget=budget, interactions="shapley")
+    settings = core.Settings(seed=0, budget=budget, interactions=InteractionRequest("SII"))
     started = time.perf_counter()
     pairs = core.estimate(games, core.OddGP(), settings).interactions
     seconds = time.perf_counter() - started

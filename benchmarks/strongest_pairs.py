@@ -29,6 +29,7 @@ from core_games import CoreGame
 from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 
 import shapley_adapters as core
+from shapley_adapters.interactions.result import InteractionRequest
 
 OURS, _COUNTED = "oddgp", 10
 
@@ -101,7 +102,7 @@ def measured(
     budget, found = int(per_player * n_players), {}
     started = time.process_time()
     game = CoreGame(lambda rows, coalitions: values(coalitions), n_players, 1)
-    settings = core.Settings(seed=seed, budget=budget, interactions="shapley")
+    settings = core.Settings(seed=seed, budget=budget, interactions=InteractionRequest("SII"))
     estimate = core.estimate(game, core.OddGP(), settings)
     seconds = time.process_time() - started
     pairs = estimate.interactions

@@ -85,7 +85,9 @@ autosummary_context = {
         "shap_ext.models.LanguageModel": [_OWN("text_generate")],
         "shap_ext.importance.ExplainedImportance": [_OWN("to_explanation")],
         "shapley_adapters.DifferentiableGame": [":members:"],
-        "shapley_adapters.Estimate": [_OWN("interval, rank_interactions, to_shapiq")],
+        "shapley_adapters.Estimate": [
+            _OWN("interval, rank_interactions, set_interactions, to_shapiq")
+        ],
         "shapley_adapters.Game": [":members:"],
         "shapley_adapters.PlayerGraph": [":members:"],
         "shapley_adapters.PlayerTree": [
@@ -105,7 +107,10 @@ autosummary_context = {
             _OWN("interval, to_frame, plot")
         ],
         "shapley_adapters.interactions.ranking.PairRanking": [_OWN("n_discoveries, to_frame")],
-        "shapley_adapters.interactions.result.PairInteractions": [_OWN("matrices, error_matrices")],
+        "shapley_adapters.interactions.result.Interactions": [
+            _OWN("sets, matrices, error_matrices")
+        ],
+        "shapley_adapters.interactions.result.SetInteractions": [_OWN("strongest")],
         "shapley_adapters.language_models.answers.Answers": [_OWN("logits, log_probs, texts")],
     }
 }

@@ -19,6 +19,12 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.graphs.reading import Structure
+from shapley_adapters.interactions.result import (
+    InteractionRequest,
+    SetInteractions,
+    checked_semivalues,
+    checked_sets,
+)
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
@@ -63,7 +69,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     independent_rows = False
     has_graph = False
     _evaluates_coalitions = True
-    _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
+    # Of the copy of a call of `interactions`, whose `attribute` reads it.
+    _interactions: InteractionRequest | None = None
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
 
@@ -231,7 +238,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
-            interactions=self._interaction_index or None,
+            interactions=self._interactions,
             n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
@@ -396,8 +403,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             The examples.
         *arguments, **options
             The other arguments of `attribute`. The tolerance is one for the attributions.
-        index : {"shapley", "shapley_taylor", "banzhaf"}
-            The index of interaction.
+        index : str
+            The index of interaction; see `set_interactions`.
         return_standard_error : bool
             Whether to return the standard errors, too.
 
@@ -428,7 +435,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
                  [2., 4., 6.],
                  [3., 6., 9.]]])
         """
-        from .pair_interactions import pair_interactions
+        from .interactions import pair_interactions
 
         return pair_interactions(
             self,
@@ -438,6 +445,101 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             return_standard_error=return_standard_error,
             **options,
         )
+
+    def semivalues(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        *arguments: Any,
+        index: Any = "banzhaf",
+        **options: Any,
+    ) -> Any:
+        """Return attributions by another semivalue than the Shapley value.
+
+        A semivalue is a weighted mean of what a feature adds to coalitions of others. Only Shapley
+        values sum to the output less that of the baselines.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The examples.
+        *arguments, **options
+            The other arguments of `attribute`, such as `return_standard_error`.
+        index : str, tuple or sequence of float
+            `"banzhaf"`: all coalitions have the same weight. `("beta", a, b)`: Beta-Shapley values
+            (Kwon and Zou, 2022); with a > b, small coalitions count more. M weights: those of
+            coalitions of 0, …, M − 1 other features, all of a size together; their sum is 1.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            As of `attribute`. `OddGP`, `Best` and `RandomOrder` estimate semivalues; other methods
+            of Shapley values have them where all coalitions are evaluated.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from captum_ext import OddGP
+        >>> OddGP(lambda x: x.max(dim=1).values).semivalues(torch.tensor([[1.0, 2.0, 4.0]]))
+        tensor([[0.2500, 0.7500, 2.7500]])
+        """
+        from .interactions import estimated_interactions
+
+        request = checked_semivalues(index)
+        _, answer = estimated_interactions(self, inputs, *arguments, request=request, **options)
+        return answer
+
+    def set_interactions(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        *arguments: Any,
+        index: str = "k-SII",
+        order: int = 3,
+        names: Sequence[str] | None = None,
+        **options: Any,
+    ) -> SetInteractions:
+        """Return the interactions of all sets of up to `order` features.
+
+        They need no further evaluations than the attributions. `last_estimate.to_shapiq()` then
+        converts them to an object of shapiq.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The examples.
+        *arguments, **options
+            The other arguments of `attribute`.
+        index : str
+            `"shapley"` (`"SII"`), `"shapley_taylor"` (`"STII"`), `"faithful_shapley"` (`"FSII"`),
+            `"banzhaf"` (`"BII"`), `"faithful_banzhaf"` (`"FBII"`), `"moebius"` (`"Moebius"`), or
+            `"k-SII"`: n-Shapley values, whose sum over all sets is the output less that of the
+            baselines.
+        order : int
+            The most features in a set, at most 5.
+        names : sequence of str, optional
+            The names of the M features.
+
+        Returns
+        -------
+        SetInteractions
+            Values and standard errors of all sets; `strongest()` lists the largest.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from captum_ext import OddGP
+        >>> x = torch.full((1, 8), 2.0)
+        >>> method = OddGP(lambda x: x[:, :3].prod(dim=1))
+        >>> found = method.set_interactions(x, index="moebius", order=3)
+        >>> found.strongest(1)[["features", "value"]]
+                                    features  value
+        0  (Feature 0, Feature 1, Feature 2)    8.0
+        """
+        from .interactions import estimated_interactions
+
+        request = checked_sets(index, order)
+        of_call, _ = estimated_interactions(self, inputs, *arguments, request=request, **options)
+        found: SetInteractions = of_call.set_interactions(names)
+        return found
 
     def attribute_stream(
         self,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shapley_adapters.arguments import checked_choice, checked_count
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.interactions.result import InteractionRequest, checked_pairs
 from shapley_adapters.language_models.answers import (
     Answers,
     AnswerScorer,
@@ -142,7 +142,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         contrast : str or Tensor, optional
             Another answer: the log-probability (or probability) of the target less that of the
             other is explained. Each batch then takes two passes.
-        interactions : bool or {"shapley", "shapley_taylor", "banzhaf"}
+        interactions : bool or str
             Whether the result holds the interactions of all pairs of parts, from the same
             evaluations; True is "shapley". For our methods.
         *arguments, **options
@@ -168,9 +168,9 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         """
         given = _ATTRIBUTE.bind(self, inp, target, *arguments, **options).arguments
         n_trials = checked_count("num_trials", given.get("num_trials", 1))
-        method, index = self.attr_method, checked_index("interactions", interactions)
+        method, request = self.attr_method, checked_pairs("interactions", interactions)
         is_ours = isinstance(method, CoalitionAttribution)
-        if index is not None and not is_ours:
+        if request is not None and not is_ours:
             raise InvalidArgumentTypeError(
                 f"interactions={interactions!r} needs a method of this package, such as OddGP; "
                 f"attr_method is {type(method).__name__}."
@@ -180,7 +180,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         seed = getattr(method, "seed", None)
         with seeded(seed, self.device), seeded_draws(seed):
             scores = self._scores(inp, given, contrast)
-            with _explaining(method, scores, index):
+            with _explaining(method, scores, request):
                 result = self._estimated if is_ours else self._averaged
                 return result(scores, n_trials, given.get("kwargs", {}))
 
@@ -311,11 +311,13 @@ def _check_pass(model: AnswersPrompts, inp: Any, n_tokens: int) -> None:
 
 
 @contextmanager
-def _explaining(method: Any, scores: AnswerScores, index: str | None) -> Iterator[None]:
-    """Let a method explain the scores of a call, with interactions if there is an index."""
+def _explaining(
+    method: Any, scores: AnswerScores, request: InteractionRequest | None
+) -> Iterator[None]:
+    """Let a method explain the scores of a call, with interactions if they are asked for."""
     model, method.forward_func = method.forward_func, scores
-    method._interaction_index = index or ""
+    method._interactions = request
     try:
         yield
     finally:
-        method.forward_func, method._interaction_index = model, ""
+        method.forward_func, method._interactions = model, None

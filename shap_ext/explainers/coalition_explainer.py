@@ -31,7 +31,12 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.graphs.reading import Structure
-from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.interactions.result import (
+    SetInteractions,
+    checked_pairs,
+    checked_semivalues,
+    checked_sets,
+)
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
@@ -52,7 +57,7 @@ from ..inputs.models import GameOfModel, inner_model
 from ..maskers import ConditionalMasker
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
-from ..results.interactions import interaction_explanation
+from ..results.interactions import interaction_explanation, joined_names
 from ..results.record import with_record
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .legacy_calls import check_sums, no_expected_value, shared_value
@@ -187,10 +192,10 @@ class CoalitionExplainer(ModelExplainer):
         check_additivity : bool
             Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
-        interactions : bool or {"shapley", "shapley_taylor", "banzhaf"}
+        interactions : bool or str
             Whether to return the interactions of all pairs of features instead, and by which index;
-            True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
-            the methods that have them.
+            see `set_interactions`. True is `"shapley"`. They need no further evaluations. See the
+            page "Interactions" for the methods that have them.
         trace : bool
             Whether to store the estimates from the first evaluations alone in
             `last_estimate.trace`. This needs no further evaluations, and includes the error
@@ -234,10 +239,10 @@ class CoalitionExplainer(ModelExplainer):
         checked_flag("independent_rows", self.independent_rows)
         checked_flag("silent", silent)
         checked_flag("check_additivity", check_additivity)
-        index = None if interactions is False else checked_index("interactions", interactions)
+        request = checked_pairs("interactions", interactions)
         if checked_flag("trace", trace):
             error_bounds = True
-            if index is not None:
+            if request is not None:
                 raise InvalidArgumentError(
                     "trace=True stores first estimates of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
@@ -256,7 +261,7 @@ class CoalitionExplainer(ModelExplainer):
             n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
-            interactions=index,
+            interactions=request,
             trace=trace,
             n_jobs=self.n_jobs,
             progress_delay=None if silent else BAR_DELAY,
@@ -268,7 +273,7 @@ class CoalitionExplainer(ModelExplainer):
         settings = self._settings(explained, settings)
         result = replace(self._estimate(game, args, settings), unit=self._unit())
         self.last_estimate = result
-        if check_additivity:
+        if check_additivity and not (request and request.are_semivalues):
             self._check_sums(result)
         n_outputs = result.values.shape[2]
         if outputs is not None and not is_op_chain(outputs):
@@ -276,7 +281,7 @@ class CoalitionExplainer(ModelExplainer):
         # Rows may have outputs of their own, such as the tokens of a text.
         own_names = getattr(game, "output_names", None)
         output_names = own_names or self._checked_output_names(game, n_outputs)
-        if result.interactions is not None:
+        if result.interactions is not None and result.interactions.request.are_pairs:
             results: Any = interaction_explanation(
                 result,
                 result.interactions,
@@ -376,8 +381,8 @@ class CoalitionExplainer(ModelExplainer):
         ----------
         X : array, DataFrame or Series
             The rows, or one row: a Series, or an array of one dimension.
-        index : {"shapley", "shapley_taylor", "banzhaf"}
-            The index of interaction.
+        index : str
+            The index of interaction; see `set_interactions`.
         **options
             Those of a call of the explainer, such as `max_evals`.
 
@@ -387,6 +392,82 @@ class CoalitionExplainer(ModelExplainer):
             The values of `explainer(X, interactions=index)`. One row gives (M, M) or (M, M, K).
         """
         return self(X, interactions=index, **options).values
+
+    def semivalues(self, *args: Rows, index: Any = "banzhaf", **options: Any) -> Any:
+        """Explain rows by another semivalue than the Shapley value.
+
+        A semivalue is a weighted mean of what a feature adds to coalitions of others. Only Shapley
+        values sum to the model's output less the base value.
+
+        Parameters
+        ----------
+        *args
+            The rows, as in a call of the explainer.
+        index : str, tuple or sequence of float
+            `"banzhaf"`: all coalitions have the same weight. `("beta", a, b)`: Beta-Shapley values
+            (Kwon and Zou, 2022); with a > b, small coalitions count more. M weights: those of
+            coalitions of 0, …, M − 1 other features, all of a size together; their sum is 1.
+        **options
+            Those of a call of the explainer, such as `max_evals` and `error_bounds`.
+
+        Returns
+        -------
+        shap.Explanation
+            As of a call of the explainer. `oddgp`, `best` and `randomorder` estimate semivalues;
+            other methods of Shapley values have them where all coalitions are evaluated.
+
+        Examples
+        --------
+        >>> import numpy as np, shap_ext
+        >>> explainer = shap_ext.OddGPExplainer(lambda x: x.max(axis=1), np.zeros((1, 3)))
+        >>> explainer.semivalues(np.array([[1.0, 2.0, 4.0]])).values
+        array([[0.25, 0.75, 2.75]])
+        """
+        request: Any = checked_semivalues(index)
+        return self(*args, interactions=request, **options)
+
+    def set_interactions(
+        self, *args: Rows, index: str = "k-SII", order: int = 3, **options: Any
+    ) -> SetInteractions:
+        """Return the interactions of all sets of up to `order` features.
+
+        They need no further evaluations than the attributions. `last_estimate.to_shapiq()` then
+        converts them to an object of shapiq.
+
+        Parameters
+        ----------
+        *args
+            The rows, as in a call of the explainer.
+        index : str
+            `"shapley"` (`"SII"`), `"shapley_taylor"` (`"STII"`), `"faithful_shapley"` (`"FSII"`),
+            `"banzhaf"` (`"BII"`), `"faithful_banzhaf"` (`"FBII"`), `"moebius"` (`"Moebius"`), or
+            `"k-SII"`: n-Shapley values, whose sum over all sets is the model's output less the base
+            value.
+        order : int
+            The most features in a set, at most 5.
+        **options
+            Those of a call of the explainer, such as `max_evals`.
+
+        Returns
+        -------
+        SetInteractions
+            Values and standard errors of all sets; `strongest()` lists the largest.
+
+        Examples
+        --------
+        >>> import numpy as np, shap_ext
+        >>> explainer = shap_ext.OddGPExplainer(lambda x: x[:, :3].prod(axis=1), np.zeros((1, 8)))
+        >>> found = explainer.set_interactions(np.full((1, 8), 2.0), index="moebius", order=3)
+        >>> found.strongest(1)[["features", "value"]]
+                                    features  value
+        0  (Feature 0, Feature 1, Feature 2)    8.0
+        """
+        request: Any = checked_sets(index, order)
+        found = self(*args, interactions=request, **options)
+        parts = found if isinstance(found, list) else [found]
+        estimate: Any = self.last_estimate
+        named: SetInteractions = estimate.set_interactions(joined_names(parts))
+        return named
 
     def batch_function(
         self,

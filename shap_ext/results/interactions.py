@@ -13,7 +13,7 @@ from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
-from shapley_adapters.interactions.result import PairInteractions, pairs_of
+from shapley_adapters.interactions.result import Interactions, pairs_of
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation, Outputs
@@ -30,7 +30,7 @@ _TOLERANCE = 1e-6
 
 def interaction_explanation(
     estimate: Estimate,
-    interactions: PairInteractions,
+    interactions: Interactions,
     parts: Sequence[Part],
     *,
     error_bounds: bool,
@@ -44,7 +44,7 @@ def interaction_explanation(
     ----------
     estimate : Estimate
         Values of all players and outputs.
-    interactions : PairInteractions
+    interactions : Interactions
         Its interactions.
     parts : sequence of Part
         The inputs.
@@ -111,6 +111,19 @@ def _joined_names(parts: Sequence[Part]) -> list[Any] | None:
         if part.feature_names is None or any(isinstance(n, list) for n in part.feature_names):
             return None
         names += part.feature_names
+    return names
+
+
+def joined_names(explanations: Sequence[Any]) -> list[str] | None:
+    """Return the names of the features of all inputs; None if some have none or rows differ."""
+    names: list[str] = []
+    for one in explanations:
+        of_input = one.feature_names
+        if of_input is not None and len(of_input) == 1 and not isinstance(of_input[0], str):
+            of_input = of_input[0]  # of one text
+        if of_input is None or not all(isinstance(name, str) for name in of_input):
+            return None
+        names += list(of_input)
     return names
 
 

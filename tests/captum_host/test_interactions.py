@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 import shap_ext
@@ -9,7 +10,12 @@ from captum_ext import Best, CShapley, Exact, LeastSquares, OddGP, RandomOrder
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.interaction_oracles import matrix_of, pair_interactions
+from tests.helpers.interaction_oracles import (
+    matrix_of,
+    pair_interactions,
+    semivalues_by_sizes,
+    set_interactions,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -146,3 +152,42 @@ def test_methods_without_interactions_name_those_that_have_them():
         CShapley(product, graph="line").interactions(x)
     with pytest.raises(InvalidArgumentError, match="index must be one of"):
         OddGP(product).interactions(x, index="sii")
+
+
+def value_of(row):
+    def value(present):
+        masked = torch.zeros_like(row)
+        for feature in present:
+            masked[feature] = row[feature]
+        return float(product(masked[None]))
+
+    return value
+
+
+@pytest.mark.parametrize("method", [OddGP, Best, Exact])
+def test_larger_sets_are_those_of_the_definition(method):
+    x = examples(2, 5).double()
+    n_samples = None if method is Exact else 32
+    found = method(product).set_interactions(x, index="k-SII", order=3, n_samples=n_samples)
+    truth = set_interactions("k-SII", 3, 5, value_of(x[1]))
+    np.testing.assert_allclose(found.values[1, :, 0], list(truth.values()), atol=1e-10)
+    frame = found.strongest(1, row=1)
+    best = max(truth, key=lambda s: abs(truth[s]))
+    assert frame["features"][0] == tuple(f"Feature {j}" for j in best)
+
+
+@pytest.mark.parametrize("method", [OddGP, Best, Exact, RandomOrder])
+def test_semivalues_have_the_form_of_attributions(method):
+    x = examples(2, 5).double()
+    n_samples = None if method is Exact else 32
+    explain = method(product)
+    values, errors = explain.semivalues(
+        x, index=("beta", 4, 1), n_samples=n_samples, return_standard_error=True
+    )
+    shares = scipy.stats.betabinom(4, 1, 4).pmf(np.arange(5))
+    for row, found in zip(x, values, strict=True):
+        truth = semivalues_by_sizes(shares, 5, value_of(row))
+        np.testing.assert_allclose(found.numpy(), truth, atol=1e-10)
+    assert not errors.any()
+    total = explain.attribute(x, n_samples=n_samples).sum(dim=1)  # Shapley values again
+    np.testing.assert_allclose(total.numpy(), product(x).numpy(), atol=1e-10)

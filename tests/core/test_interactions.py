@@ -1,4 +1,4 @@
-"""Interactions of pairs: exact ones, posteriors, regressions, and what is refused."""
+"""Interactions of sets: exact ones, posteriors, regressions, and what is refused."""
 
 import itertools
 import math
@@ -6,16 +6,24 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.estimators.odd_gp.indices import Index
-from shapley_adapters.interactions.result import INDICES, sum_of_squares, weights_of_members
+from shapley_adapters.interactions.indices import Family, IndexOfSize
+from shapley_adapters.interactions.result import (
+    checked_pairs,
+    checked_semivalues,
+    checked_sets,
+    set_numbers,
+)
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.interaction_oracles import (
     matrix_of,
     pair_interactions,
+    semivalues_by_sizes,
+    set_interactions,
     shapley_taylor_by_orders,
 )
 from tests.helpers.reference_games import (
@@ -26,11 +34,15 @@ from tests.helpers.reference_games import (
     smooth_game,
 )
 
+INDICES = ["shapley", "shapley_taylor", "banzhaf"]
 each_index = pytest.mark.parametrize("index", INDICES)
+NAMES = ["SII", "k-SII", "STII", "FSII", "BII", "FBII", "Moebius"]
+each_name = pytest.mark.parametrize("name", NAMES)
 
 
 def estimated(game, estimator=None, index="shapley", **options):
-    settings = core.Settings(seed=0, interactions=index, **options)
+    request = checked_pairs("interactions", index or False)
+    settings = core.Settings(seed=0, interactions=request, **options)
     return core.estimate(game, estimator or core.OddGP(), settings)
 
 
@@ -99,7 +111,9 @@ def test_one_player_has_no_interactions():
 def able(index):
     """Return estimators that estimate an index, with a budget for 10 players."""
     return [
-        row for row in ESTIMATORS if index in row.build().interaction_indices and row.id != "best"
+        row
+        for row in ESTIMATORS
+        if row.build().has_interactions(checked_pairs("", index)) and row.id != "best"
     ]
 
 
@@ -146,7 +160,7 @@ def test_rows_alone_give_the_same_numbers():
 
 @pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
 def test_estimators_without_interactions_refuse_them_before_any_evaluation(row):
-    if "shapley" in row.build().interaction_indices or row.is_exact:
+    if row.build().has_interactions(checked_pairs("", True)) or row.is_exact:
         return
     game = random_game(9)
     with pytest.raises(InvalidArgumentError, match="'oddgp' and 'best'.*budget=512"):
@@ -214,11 +228,185 @@ def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
     shapley = [Fraction(1, (n_players - 1) * math.comb(others, size)) for size in range(others + 1)]
     squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(shapley))
     known = 2 * shapley[0] ** 2  # those of no and of all players
-    index = Index(np.array([[0, 1]]), n_players)
+    index = IndexOfSize(np.array([[0, 1]]), n_players, Family("SII", 2))
     assert index.sum_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
-    weights = weights_of_members("shapley_taylor", n_players)
-    squares = sum(
-        4 * Fraction(math.comb(others, size), (n_players * math.comb(others + 1, size)) ** 2) * 4
-        for size in range(others + 1)
+    taylor = [Fraction(2, n_players * math.comb(others + 1, size)) for size in range(others + 1)]
+    squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(taylor))
+    known = taylor[0] ** 2 + taylor[-1] ** 2
+    index = IndexOfSize(np.array([[0, 1]]), n_players, Family("STII", 2))
+    assert index.sum_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
+
+
+# --- sets of any size ---
+
+
+def of_sets(game, name, order, estimator=None, **options):
+    request = checked_sets(name, order)
+    settings = core.Settings(seed=0, interactions=request, **options)
+    return core.estimate(game, estimator or core.OddGP(), settings)
+
+
+def true_sets(game, name, order):
+    """Return the interactions of all sets of up to `order` players, (R, k)."""
+    return np.array(
+        [
+            list(set_interactions(name, order, game.n_players, game.value_of(row)).values())
+            for row in range(game.n_rows)
+        ]
     )
-    assert sum_of_squares(weights) == pytest.approx(float(squares), rel=1e-10)
+
+
+@each_name
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+def test_enumeration_of_sets_is_exact(name, order):
+    game = random_game(6, n_rows=2)
+    estimate = of_sets(game, name, order, core.Exact(), budget=64)
+    found = estimate.interactions.values[:, :, 0]
+    np.testing.assert_allclose(found, true_sets(game, name, order), atol=1e-10)
+    assert not estimate.interactions.standard_errors.any()
+
+
+@each_name
+def test_players_without_influence_are_in_no_set_that_interacts(name):
+    values = random_game(4, n_rows=2).values
+    active = np.array([[True, False, True, True], [False, False, True, False]])
+    for row, players in enumerate(active):
+        seen = sum(1 << player for player in np.flatnonzero(players))
+        values[row] = values[row, np.arange(16) & seen]
+    game = TableGame(values, active=active)
+    found = of_sets(game, name, 3, core.Exact(), budget=16).interactions.values[:, :, 0]
+    np.testing.assert_allclose(found, true_sets(game, name, 3), atol=1e-10)
+
+
+@each_name
+def test_estimates_of_sets_come_close(name):
+    """Of nine players with interactions of up to three, at a quarter of all coalitions."""
+    rng = np.random.default_rng(1)
+    sets = [set_ for size in (1, 2, 3) for set_ in itertools.combinations(range(9), size)]
+    chosen = {sets[place]: rng.normal() for place in rng.permutation(len(sets))[:20]}
+
+    def value(coalitions):
+        z = coalitions.astype(float)
+        return sum(size * z[:, list(set_)].prod(axis=1) for set_, size in chosen.items())
+
+    game = FunctionGame(value, 9)
+    every = np.array(list(itertools.product([False, True], repeat=9)))[:, ::-1]
+    truth = true_sets(TableGame(value(every)[None, :, None]), name, 3)
+    estimate = of_sets(game, name, 3, budget=128).interactions
+    errors = np.abs(estimate.values[:, :, 0] - truth)
+    assert errors.sum() < 0.1 * np.abs(truth).sum()
+    assert (errors <= 1.96 * estimate.standard_errors[:, :, 0] + 1e-9).mean() > 0.85
+
+
+@pytest.mark.parametrize("name", ["k-SII", "STII", "FSII"])
+def test_efficient_indices_sum_to_the_total(name):
+    estimate = of_sets(smooth_game(9, n_rows=2), name, 3, budget=120)
+    total = (estimate.grand_values - estimate.empty_values)[:, 0]
+    sums = estimate.interactions.values[:, :, 0].sum(axis=1)
+    np.testing.assert_allclose(sums, total, rtol=1e-5)
+
+
+def test_sets_of_any_order_of_the_players_have_the_same_numbers():
+    for size in (1, 2, 3, 5):
+        sets = list(itertools.combinations(range(7), size))
+        shuffled = np.random.default_rng(size).permuted(np.array(sets), axis=1)
+        np.testing.assert_array_equal(set_numbers(shuffled, 7), np.arange(len(sets)))
+
+
+def test_the_strongest_sets_have_intervals_for_all_sets_together():
+    """The largest of the estimates of a game without interactions are chance."""
+    rng = np.random.default_rng(0)
+    held = []
+    for seed in range(8):
+        effects, noise = rng.normal(size=10), rng.normal(size=1024)
+        places = 1 << np.arange(10)
+        game = FunctionGame(lambda z: z @ effects + 0.5 * noise[z @ places], 10)  # noqa: B023
+        found = of_sets(game, "SII", 3, budget=300).set_interactions()
+        every = np.array(list(itertools.product([False, True], repeat=10)))[:, ::-1]
+        exact = of_sets(
+            TableGame((every @ effects + 0.5 * noise)[None, :, None]),
+            "SII",
+            3,
+            core.Exact(),
+            budget=1024,
+        ).set_interactions()
+        frame = found.strongest(5, size=3)
+        truth = dict(zip(exact.sets, exact.values[0, :, 0], strict=True))
+        for row in frame.itertuples():
+            players = tuple(int(name.split()[1]) for name in row.features)
+            held.append(row.lower <= truth[players] <= row.upper)
+        assert (np.diff(np.abs(frame["value"])) <= 0).all(), seed
+    assert np.mean(held) >= 0.9
+
+
+# --- semivalues ---
+
+SIZES_OF_SIX = {
+    "shapley": np.full(6, 1 / 6),
+    "banzhaf": scipy.stats.binom(5, 0.5).pmf(np.arange(6)),
+    ("beta", 4, 1): scipy.stats.betabinom(5, 1, 4).pmf(np.arange(6)),
+    (0.0, 0.0, 1.0, 0.0, 0.0, 0.0): np.eye(6)[2],
+}
+"""The shares of coalitions of 0 to 5 others; of Beta(4, 1) most are small."""
+
+each_semivalue = pytest.mark.parametrize(("index", "shares"), SIZES_OF_SIX.items(), ids=str)
+
+
+def semivalues_of(game, index, estimator, **options):
+    settings = core.Settings(interactions=checked_semivalues(index), **options)
+    return core.estimate(game, estimator, settings)
+
+
+@each_semivalue
+def test_semivalues_are_exact_where_all_coalitions_are_known(index, shares):
+    game = random_game(6, n_rows=2, n_outputs=2)
+    estimate = semivalues_of(game, index, core.OddGP(), seed=0, budget=64)
+    truth = [semivalues_by_sizes(shares, 6, game.value_of(row)) for row in range(2)]
+    np.testing.assert_allclose(estimate.values, truth, atol=1e-10)
+    assert estimate.interactions is None and not estimate.standard_errors.any()
+
+
+@each_semivalue
+@pytest.mark.parametrize(
+    "estimator",
+    [core.RandomOrder(), core.RandomOrder(antithetic=False), core.Semivalue()],
+    ids=["orders and reverses", "orders", "marginal draws"],
+)
+def test_semivalues_of_draws_are_unbiased_with_right_errors(index, shares, estimator):
+    game = random_game(6)
+    truth = semivalues_by_sizes(shares, 6, game.value_of(0))[:, 0]
+    found = [semivalues_of(game, index, estimator, seed=s, budget=56) for s in range(150)]
+    values = np.array([one.values[0, :, 0] for one in found])
+    stated = np.sqrt(np.mean([one.standard_errors[0, :, 0] ** 2 for one in found], axis=0))
+    spread = values.std(axis=0, ddof=1)
+    assert (np.abs(values.mean(axis=0) - truth) < 5 * spread / np.sqrt(150) + 1e-12).all()
+    np.testing.assert_allclose(stated.mean(), spread.mean(), rtol=0.25, atol=1e-12)
+
+
+@each_semivalue
+def test_the_process_errs_less_than_its_bars(index, shares):
+    game = smooth_game(6, n_rows=12, seed=2)
+    truth = np.array([semivalues_by_sizes(shares, 6, game.value_of(row)) for row in range(12)])
+    held = []
+    for seed in range(4):
+        estimate = semivalues_of(game, index, core.OddGP(), seed=seed, budget=32)
+        lower, upper = estimate.interval()
+        held.append((lower <= truth) & (truth <= upper))
+        errors = np.abs(estimate.values - truth)
+    assert np.mean(held) > 0.88
+    assert errors.sum() < 0.1 * np.abs(truth).sum()
+
+
+@pytest.mark.parametrize(
+    "index", ["moebius", ("beta", 0, 1), ("beta", "a", 1), [0.5, 0.6], [-0.5, 1.5], 3, []]
+)
+def test_semivalues_that_are_none_are_refused(index):
+    with pytest.raises(InvalidArgumentError, match="index must be"):
+        checked_semivalues(index)
+
+
+def test_weights_for_other_numbers_of_players_are_refused_before_any_evaluation():
+    game = random_game(6)
+    with pytest.raises(InvalidArgumentError, match="0 to 5; got 2 weights for 6"):
+        semivalues_of(game, [0.5, 0.5], core.OddGP(), seed=0, budget=40)
+    assert not game.asked

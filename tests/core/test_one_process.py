@@ -10,9 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from shapley_adapters.estimators.odd_gp import design, games, posterior, search, sparse_sets
 from shapley_adapters.estimators.odd_gp.fitting import Fit, fitted
-from shapley_adapters.estimators.odd_gp.indices import all_sets as index_of_all_sets
-from shapley_adapters.estimators.odd_gp.indices import single_players
 from shapley_adapters.estimators.odd_gp.prior import EVEN, ODD, Prior, SparseSets, Values
+from shapley_adapters.interactions.indices import Family, index_of, single_players
 from tests.helpers.brute_force import game_shapley_values, shapley_values
 from tests.helpers.interaction_oracles import pair_interactions
 from tests.helpers.reference_games import TableGame, random_game
@@ -28,6 +27,12 @@ FAMILIES = [(1.0, 1.0), (inf, inf), (1.0, 2.0), (2.0, 2.0), (3.0, 1.5)]
 each_family = pytest.mark.parametrize("family", FAMILIES)
 each_order = pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
 each_parity = pytest.mark.parametrize("parity", [None, ODD, EVEN])
+
+
+def index_of_order(order, family):
+    """Return the averages of all sets of `order` players by a Beta distribution."""
+    named = Family("BII", order) if inf in family else Family("beta", order, family)
+    return index_of(named, (order,), M)
 
 
 def spread(n_players, n_pairs, seed=0):
@@ -95,11 +100,11 @@ def test_the_oracle_knows_shapley_values_and_interactions_of_pairs():
 @each_family
 @each_order
 def test_averages_are_those_of_enumeration(family, order):
-    index = index_of_all_sets(M, order, *family)
+    index = index_of_order(order, family)
     numbers = np.random.default_rng(order).normal(size=len(SETS))
     table = dict(zip(map(frozenset, SETS), numbers, strict=True))
     expected = averages(M, table.__getitem__, order, family)
-    weights = index.weights_of_values(EVERY > 0)
+    weights = index.weights_of_part(EVERY > 0, None)
     np.testing.assert_allclose(weights.T @ numbers, expected, rtol=0, atol=1e-8)
     # As a function of the coefficients of products of signs.
     coefficients = products_of(EVERY, SETS).T @ numbers / len(SETS)
@@ -111,30 +116,27 @@ def test_averages_are_those_of_enumeration(family, order):
 @each_order
 @pytest.mark.parametrize("parity", [ODD, EVEN])
 def test_covariances_are_sums_over_sets(family, order, parity):
-    index, rng = index_of_all_sets(M, order, *family), np.random.default_rng(order)
+    index, rng = index_of_order(order, family), np.random.default_rng(order)
     tau = rng.uniform(0.05, 0.95, size=M)
     signs = rng.choice([-1.0, 1.0], size=(5, M))
     sets = [s for s in SETS if len(s) >= 2 and len(s) % 2 == parity]
     counts = np.concatenate([index.of_sets(np.array([s])) for s in sets])
     own = np.array([tau[list(s)].prod() for s in sets])
-    found = index.covariances(signs, tau, parity)
+    found = index.covariances(signs, tau[None], np.ones(1), parity)
     expected = products_of(signs, sets) * own @ counts
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-    tolerance = 2e-3 if order == 1 and family == (1.0, 1.0) else 1e-10  # a rule for a logarithm
-    found = index.variances(tau, parity)
-    np.testing.assert_allclose(found, own @ counts**2, rtol=tolerance, atol=1e-10)
+    found = index.variances(tau[None], np.ones(1), parity)
+    np.testing.assert_allclose(found, own @ counts**2, rtol=1e-10, atol=1e-10)
 
 
 @each_family
 @each_parity
 def test_sums_of_squares_are_over_all_but_the_ends(family, parity):
-    index = index_of_all_sets(M, 2, *family)
+    index = index_of_order(2, family)
     members = EVERY[1:-1] > 0
-    weights = index.weights_of_values(members)
-    if parity is not None:
-        weights = weights + (-1) ** parity * index.weights_of_values(~members)
+    weights = index.weights_of_part(members, parity)
     total = (weights**2).sum(axis=0) * (1 if parity is None else 0.5)
-    np.testing.assert_allclose(index.sum_of_squares(parity), total, rtol=1e-10)
+    np.testing.assert_allclose(index.sums_of_squares(parity), total, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n_players", [3, 40, 1100, 2000])
@@ -144,10 +146,11 @@ def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
     # A coalition of one to M − 1 players has the first, or minus the second of these weights.
     squares = [comb(others, size) * weight**2 for size, weight in enumerate(weights)]
     expected = float(sum(squares[:-1], Fraction()) + sum(squares[1:], Fraction()))
-    assert single_players(n_players).sum_of_squares(None) == pytest.approx(expected, rel=1e-10)
+    assert single_players(n_players).sums_of_squares(None) == pytest.approx(expected, rel=1e-10)
     signs = np.where(np.random.default_rng(0).random((3, n_players)) < 0.5, 1.0, -1.0)
     for tau in (0.01, 0.95):
-        found = single_players(n_players).covariances(signs, np.full(n_players, tau), ODD)
+        strengths = np.full((1, n_players), tau)
+        found = single_players(n_players).covariances(signs, strengths, np.ones(1), ODD)
         assert np.isfinite(found).all()
 
 
@@ -291,7 +294,7 @@ def dense_posterior(prior, h, index, seen=None):
         among = to_data[:seen, :seen] + 1e-9 * np.eye(seen)
         gain = to_data[:, :seen] @ np.linalg.inv(among)
         to_data, to_index = gain @ to_data[:seen], gain @ to_index[:seen]
-    weights = index.weights_of_values(data.signs > 0)
+    weights = index.weights_of_part(data.signs > 0, None)
     all_of_all = index.weights_of_values(EVERY > 0)
     if data.parity is not None:
         sign = 1 if data.parity == EVEN else -1
@@ -309,18 +312,20 @@ def dense_posterior(prior, h, index, seen=None):
 
 INDICES = [
     single_players(M),
-    single_players(M, inf, inf),
-    index_of_all_sets(M, 2),
-    index_of_all_sets(M, 3, 1.0, 3.0),
+    single_players(M, Family("BII", 1)),
+    index_of(Family("SII", 2), (2,), M),
+    index_of(Family("STII", 3), (3,), M),
+    index_of(Family("k-SII", 4), (1, 2, 3, 4), M),
+    index_of(Family("FSII", 3), (1, 2, 3), M),
 ]
-"""Shapley and Banzhaf values, interactions of pairs, and Shapley–Taylor's of three."""
+"""Shapley and Banzhaf values, interactions of pairs, of three players, and of all sizes."""
 
 
 @pytest.mark.parametrize(
     ("index", "parity"),
     [(index, parity) for index in INDICES[:2] for parity in (None, ODD)]
     + [(index, parity) for index in INDICES[2:] for parity in (None, EVEN)]
-    + [(INDICES[3], ODD)],
+    + [(index, ODD) for index in INDICES[3:]],
 )
 def test_the_posterior_is_that_of_all_coefficients(index, parity):
     prior, h = some_prior(parity, n=20, n_outputs=2)
@@ -329,8 +334,7 @@ def test_the_posterior_is_that_of_all_coefficients(index, parity):
     np.testing.assert_allclose(found.means, means, atol=1e-6)
     scale = found.variances.sum(axis=0) / variances.sum()  # of the values that others predict
     assert (scale > 0).all()
-    tolerance = 2e-3 if index is INDICES[0] else 1e-4  # a rule for a logarithm
-    np.testing.assert_allclose(found.variances, np.outer(variances, scale), rtol=tolerance)
+    np.testing.assert_allclose(found.variances, np.outer(variances, scale), rtol=1e-4, atol=1e-9)
 
 
 @each_parity

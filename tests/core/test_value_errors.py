@@ -16,8 +16,9 @@ from shapley_adapters.estimators.graph.myerson import Myerson
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
+from shapley_adapters.interactions.enumeration import enumerated, enumerated_variances
+from shapley_adapters.interactions.result import checked_sets
 from shapley_adapters.pipeline.drawing import _decks
-from shapley_adapters.pipeline.solutions import enumerated_pairs
 from tests.helpers.brute_force import shapley_values
 
 M, B = 5, 12
@@ -184,15 +185,14 @@ def test_enumeration_states_what_the_errors_of_values_leave():
         assert solution.standard_errors[0, player, 0] ** 2 == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+@pytest.mark.parametrize("index", ["SII", "k-SII", "STII", "FSII", "FBII"])
 def test_enumerated_interactions_state_it_too(index):
     design, (errors, first, second) = full_design(M), random_errors(1)
     coalitions = design.table.coalitions[0]
     values = noisy(errors, first, second, np.random.default_rng(2), 4000)
-    drawn = enumerated_pairs(index, coalitions, values[..., None]).values[..., 0]
-    stated = enumerated_pairs(
-        index, coalitions, np.zeros((1, 2**M, 1)), errors, np.zeros((1, M, 1))
-    ).standard_errors[0, :, 0]
+    wanted = checked_sets(index, 3).index(M)
+    drawn = enumerated(wanted, coalitions, values[..., None])[..., 0]
+    stated = np.sqrt(enumerated_variances(wanted, coalitions, errors))[0, :, 0]
     np.testing.assert_allclose(drawn.std(axis=0), stated, rtol=5 * np.sqrt(1 / 8000))
 
 

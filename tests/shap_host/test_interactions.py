@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import shap
@@ -11,7 +12,12 @@ from sklearn.tree import DecisionTreeRegressor
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, MissingPackageError
 from tests.helpers.brute_force import masked_model_values, shapley_values
-from tests.helpers.interaction_oracles import matrix_of, pair_interactions
+from tests.helpers.interaction_oracles import (
+    matrix_of,
+    pair_interactions,
+    semivalues_by_sizes,
+    set_interactions,
+)
 
 N_FEATURES = 9
 
@@ -424,3 +430,53 @@ def test_a_missing_shapiq_is_named(monkeypatch):
     explain(rows(), interactions=True, max_evals=100)
     with pytest.raises(MissingPackageError, match="pip install shapiq"):
         explain.last_estimate.to_shapiq()
+
+
+# --- larger sets, and semivalues ---
+
+
+@pytest.mark.parametrize("name", ["oddgp", "best", "enumeration", "randomorder"])
+def test_sets_have_names_values_and_intervals(name):
+    X = pd.DataFrame(rows(2, 5), columns=list("abcde"))
+    explain = shap.Explainer(lambda x: model(np.asarray(x)), X * 0, algorithm=name, seed=0)
+    found = explain.set_interactions(X, index="faithful_shapley", order=3, max_evals=32)
+    value = masked_model_values(model, X.to_numpy()[1], 0 * X.to_numpy())
+    truth = set_interactions("FSII", 3, 5, value)
+    np.testing.assert_allclose(found.values[1, :, 0], list(truth.values()), atol=1e-10)
+    assert found.sets == list(truth) and (found.index, found.order) == ("FSII", 3)
+    frame = found.strongest(3, row=1, size=3)
+    assert list(frame.columns) == ["features", "value", "standard_error", "lower", "upper"]
+    best = max((s for s in truth if len(s) == 3), key=lambda s: abs(truth[s]))
+    assert frame["features"][0] == tuple("abcde"[j] for j in best)
+    np.testing.assert_array_equal(frame["lower"], frame["upper"])  # which are exact
+
+
+@pytest.mark.parametrize("name", ["oddgp", "best", "enumeration", "randomorder", "semivalue"])
+def test_semivalues_are_explanations(name):
+    X = rows(2, 5)
+    explain = explainer(two_outputs_of_five, name, BACKGROUND[:, :5])
+    explanation = explain.semivalues(X, index="banzhaf", error_bounds=True, max_evals=32)
+    shares = scipy.stats.binom(4, 0.5).pmf(np.arange(5))
+    for row, values in zip(X, explanation.values, strict=True):
+        value = masked_model_values(two_outputs_of_five, row, BACKGROUND[:, :5])
+        np.testing.assert_allclose(values, semivalues_by_sizes(shares, 5, value), atol=1e-10)
+    assert explanation.error_std.shape == explanation.values.shape
+    shap.plots.bar(explanation[..., 0], show=False)
+    plt.close("all")
+    # The call after it has Shapley values again.
+    explain(X, max_evals=32, check_additivity=True)
+
+
+def two_outputs_of_five(x):
+    return two_outputs(np.concatenate([x, x[:, :4]], axis=1))
+
+
+@pytest.mark.parametrize("call", ["semivalues", "set_interactions"])
+@pytest.mark.parametrize("name", ["shear", "leastsquares"])
+def test_methods_without_them_name_those_that_have_them(name, call):
+    with pytest.raises(InvalidArgumentError, match="(?s)cannot estimate.*'oddgp'.*max_evals=512"):
+        getattr(explainer(must_not_be_called, name), call)(rows(), max_evals=100)
+
+
+def must_not_be_called(x):
+    raise AssertionError("The model was called.")

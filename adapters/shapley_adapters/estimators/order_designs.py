@@ -123,6 +123,17 @@ def solve_orders(design: OrdersDesign, values: ValueArray) -> Solution:
     return _with_blocks(design, values, solution) if len(design.block_chains) else solution
 
 
+def solve_semivalues(design: OrdersDesign, values: ValueArray, shares: FloatArray) -> Solution:
+    """Average the marginal contributions, weighted by the shares of positions, (M,).
+
+    In a random order, each number of players before a player is equally likely.
+    """
+    ranks, n_players = design.ranks, design.ranks.shape[1]
+    both = np.stack([ranks, n_players - 1 - ranks], axis=1)[:, : design.chains.shape[1]]
+    units = _contributions(values, design.chains, ranks) * (n_players * shares)[both][..., None]
+    return Solution(*pooled_mean_and_error(units.mean(axis=2)))
+
+
 def solve_orders_with_errors(
     design: OrdersDesign, values: ValueArray, errors: ValueErrors
 ) -> Solution:

@@ -19,7 +19,7 @@ from ..array_types import (
 )
 from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
-from ..interactions.result import PairSolution
+from ..interactions.result import InteractionRequest, SetSolution
 from .value_errors import ValueErrors
 
 
@@ -237,9 +237,6 @@ class Estimator(Protocol[DesignT]):
     has_unions: ClassVar[bool] = False
     """Whether solutions have `unions`, and designs that leave a choice can be solved."""
 
-    interaction_indices: ClassVar[tuple[str, ...]] = ()
-    """The indices of interaction that `pair_interactions` can estimate."""
-
     has_units: ClassVar[bool] = False
     """Whether designs have `sharing_units`. One draw for each unit is then enough."""
 
@@ -365,20 +362,25 @@ class Estimator(Protocol[DesignT]):
         del n_players
         return 0
 
-    def interaction_memory(self, n_players: int, budget: int) -> int:
+    def has_interactions(self, request: InteractionRequest) -> bool:
+        """Return whether `interactions` can estimate these."""
+        del request
+        return False
+
+    def interaction_memory(self, n_players: int, budget: int, request: InteractionRequest) -> int:
         """Return about how many bytes the interactions of a row need, beyond `memory`."""
-        del n_players, budget
+        del n_players, budget, request
         return 0
 
-    def pair_interactions(
+    def interactions(
         self,
         design: DesignT,
         values: ValueArray,
         errors: AttributionArray,
-        index: str,
+        request: InteractionRequest,
         value_errors: ValueErrors | None = None,
-    ) -> PairSolution:
-        """Compute the interactions of all pairs of players from the values of the design.
+    ) -> SetSolution:
+        """Compute the interactions of sets of players from the values of the design.
 
         Parameters
         ----------
@@ -388,10 +390,10 @@ class Estimator(Protocol[DesignT]):
             The values of its coalitions.
         errors : array, (R, M, K)
             The standard errors of the attributions.
-        index : str
-            One of `interaction_indices`.
+        request : InteractionRequest
+            The interactions, of which `has_interactions` is true.
         value_errors : ValueErrors, optional
             The errors of the values.
         """
         del design, values, errors, value_errors
-        raise InvalidArgumentError(f"{type(self).__name__} cannot estimate {index!r} interactions.")
+        raise InvalidArgumentError(f"{type(self).__name__} cannot estimate {request}.")

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..arguments import checked_flag
-from ..array_types import ValueArray
-from .order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
+from ..array_types import AttributionArray, ValueArray
+from ..interactions.result import InteractionRequest, SetSolution
+from .order_designs import (
+    OrdersDesign,
+    draw_orders,
+    solve_orders,
+    solve_orders_with_errors,
+    solve_semivalues,
+)
 from .protocol import DesignRequest, Estimator, Solution
 from .value_errors import ValueErrors
 
@@ -72,3 +79,25 @@ class RandomOrder(Estimator[OrdersDesign]):
     ) -> Solution:
         """Average the marginal contributions; add the errors that orders have in common."""
         return solve_orders_with_errors(design, values, errors)
+
+    def has_interactions(self, request: InteractionRequest) -> bool:
+        """Return whether they are semivalues, which weigh the positions in an order."""
+        return request.are_semivalues
+
+    def interaction_budget(self, n_players: int) -> int:
+        """Return the cost of two orders of all players, which standard errors need."""
+        return 2 * self.useful_budget(n_players) - 2
+
+    def interactions(
+        self,
+        design: OrdersDesign,
+        values: ValueArray,
+        errors: AttributionArray,
+        request: InteractionRequest,
+        value_errors: ValueErrors | None = None,
+    ) -> SetSolution:
+        """Average the weighted marginal contributions; the spread holds the errors of values."""
+        del value_errors
+        shares = request.index(errors.shape[1]).shares_of_sizes
+        solution = solve_semivalues(design, values, shares)
+        return SetSolution(solution.values, solution.standard_errors, errors)

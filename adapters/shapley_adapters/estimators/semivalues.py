@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from ..arguments import checked_flag
-from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import kernel_total, random_subsets
+from ..interactions.result import InteractionRequest, SetSolution
 from .pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget, share_residual
-from .value_errors import pooled_variances
+from .value_errors import ValueErrors, pooled_variances
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,42 @@ class Semivalue(Estimator[SemivalueDesign]):
 
     def solve(self, design: SemivalueDesign, values: ValueArray) -> Solution:
         """Average the contributions of each player; errors from their spread."""
-        unit_values = np.take(values, design.positions, axis=1)  # (R, U, S, K)
-        contributions = (unit_values[:, :, 1::2] - unit_values[:, :, ::2]).mean(axis=2)
         n_players = design.table.coalitions.shape[2]
+        means, variances, freedom = self._means(design, values, np.ones(n_players))
+        shares: FloatArray = np.full((1, n_players), 1.0 / n_players if self.efficient else 0.0)
+        return share_residual(means, variances, values, shares, freedom)
+
+    def has_interactions(self, request: InteractionRequest) -> bool:
+        """Return whether they are semivalues, which weigh the sizes of the coalitions."""
+        return request.are_semivalues
+
+    def interactions(
+        self,
+        design: SemivalueDesign,
+        values: ValueArray,
+        errors: AttributionArray,
+        request: InteractionRequest,
+        value_errors: ValueErrors | None = None,
+    ) -> SetSolution:
+        """Average the weighted contributions; the spread holds the errors of values."""
+        del value_errors
+        n_players = errors.shape[1]
+        weights = n_players * request.index(n_players).shares_of_sizes
+        means, variances, _ = self._means(design, values, weights)
+        return SetSolution(means, np.sqrt(variances), errors)
+
+    def _means(
+        self, design: SemivalueDesign, values: ValueArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray | float]:
+        """Return the means of contributions, their variances, and the degrees of freedom of these.
+
+        `weights`, (M,), are those of coalitions of 0, …, M − 1 others.
+        """
+        n_players = len(weights)
+        unit_values = np.take(values, design.positions, axis=1)  # (R, U, S, K)
+        sizes = design.table.coalitions[0, design.positions[:, ::2]].sum(axis=2)  # (U, S / 2)
+        steps = unit_values[:, :, 1::2] - unit_values[:, :, ::2]
+        contributions = (steps * weights[sizes][..., None]).mean(axis=2)
         counts = np.bincount(design.players, minlength=n_players)[:, None]  # (M, 1)
         of_player = (design.players == np.arange(n_players)[:, None]).astype(np.float64)  # (M, U)
         means = of_player @ contributions / counts
@@ -97,8 +131,7 @@ class Semivalue(Estimator[SemivalueDesign]):
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = spread / (counts - 1)
         pooled, freedom = pooled_variances(variances, (counts - 1).astype(np.float64))
-        shares: FloatArray = np.full((1, n_players), 1.0 / n_players if self.efficient else 0.0)
-        return share_residual(means, pooled / counts, values, shares, freedom)
+        return means, pooled / counts, freedom
 
     def _units(self, players: IntArray, n_players: int, rng: np.random.Generator) -> CoalitionArray:
         """Draw a coalition of the other players for each of `players`, (U, S, M)."""

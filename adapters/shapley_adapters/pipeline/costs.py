@@ -360,7 +360,9 @@ class Costs:
             else:
                 needed = estimator.memory(n_players, budget)
                 if self.settings.interactions is not None:
-                    needed += estimator.interaction_memory(n_players, budget)
+                    needed += estimator.interaction_memory(
+                        n_players, budget, self.settings.interactions
+                    )
                 if needed > memory_limit():
                     return False
         return self.seconds(estimator, budget) <= seconds

@@ -92,7 +92,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         result = estimate_round(game, estimator.candidates[0], settings)
     if used is not None:
         result = replace(result, usage=getattr(game, "usage", used) - used)
-    return result
+    return result.with_semivalues()
 
 
 def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:
@@ -122,11 +122,11 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     the model, or is not noticed. Otherwise the others follow, those of less expected error first,
     and one is taken if its own work is clearly less, until one of them is as cheap as that.
     """
-    index = settings.interactions
+    request = settings.interactions
     candidates = [
         candidate
         for candidate in estimator.candidates
-        if index is None or index in candidate.interaction_indices
+        if request is None or candidate.has_interactions(request)
     ]
     first = candidates[0]
     memory, active = ValueMemory(), game.active_players()

@@ -16,7 +16,12 @@ from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
-from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
+from ..interactions.result import (
+    InteractionRequest,
+    Interactions,
+    SetInteractions,
+    interaction_values,
+)
 from ..model_usage import Usage
 from .solutions import Trace
 
@@ -123,8 +128,8 @@ class Estimate:
         The name of the estimator.
     choice : str
         What was chosen by measured costs, and why: for `max_seconds`, and by `best`; "" elsewhere.
-    interactions : PairInteractions, optional
-        The interactions of all pairs of players, where the call asked for them. Their standard
+    interactions : Interactions, optional
+        The interactions of sets of players, where the call asked for them. Their standard
         errors have no degrees of freedom of their own: those of a pair are the fewer of its two
         players'.
     rounding : float
@@ -164,7 +169,7 @@ class Estimate:
     method: str = ""
     unit: str = ""
     choice: str = ""
-    interactions: PairInteractions | None = None
+    interactions: Interactions | None = None
     rounding: float = 0.0
     trace: Trace | None = None
     errors_cancel: bool = False
@@ -230,18 +235,51 @@ class Estimate:
         Returns
         -------
         shapiq.InteractionValues
-            k-SII of order 2 for the Shapley interaction index, STII for Shapley–Taylor, and BII,
-            pairs only, for Banzhaf.
+            Of pairs alone, the Shapley interaction index is k-SII of order 2, whose main effects
+            are those of the matrix; so are those of Shapley–Taylor and faithful indices. Others
+            have pairs only.
         """
-        pairs = self._required_interactions()
-        of_row = pairs.subset_rows(row, row + 1)
-        matrix = of_row.matrices(self.values[row : row + 1])[0, :, :, output]
+        found = self._required_interactions()
+        request, sets = found.request, found.sets
+        name, values = request.name, found.values[row, :, output]
+        if request.are_pairs:
+            name = "k-SII" if name == "SII" else name
+            if name in ("k-SII", "STII", "FSII"):
+                matrices = found.subset_rows(row, row + 1).matrices(self.values[row : row + 1])
+                mains = np.diag(matrices[0, :, :, output])
+                sets = [*((player,) for player in range(len(mains))), *sets]
+                values = np.concatenate([mains, values])
         return interaction_values(
-            pairs.index,
-            matrix,
+            name,
+            request.order,
+            sets,
+            values,
+            found.n_players,
             float(self.empty_values[row, output]),
             int(self.evaluations[row]),
             not bool(self.enumerated[row]),
+        )
+
+    def with_semivalues(self) -> Estimate:
+        """Return the estimate with its semivalues, where the call asked for them."""
+        found = self.interactions
+        if found is None or not found.request.are_semivalues:
+            return self
+        return replace(
+            self, values=found.values, standard_errors=found.standard_errors, interactions=None
+        )
+
+    def set_interactions(self, names: Sequence[str] | None = None) -> SetInteractions:
+        """Return the interactions of sets of players, with the names of these."""
+        found = self._required_interactions()
+        return SetInteractions(
+            found.request.name,
+            found.request.order,
+            found.sets,
+            names or [f"Feature {player}" for player in range(found.n_players)],
+            found.values,
+            found.standard_errors,
+            found.freedom(self.degrees_of_freedom),
         )
 
     def rank_interactions(
@@ -265,11 +303,11 @@ class Estimate:
             pairs.standard_errors[:, :, output],
             names,
             rate,
-            freedom=freedom_of_pairs(self.degrees_of_freedom)[:, :, output],
+            freedom=pairs.freedom(self.degrees_of_freedom)[:, :, output],
             rounding=rounding_of_rows(values, empty, self.rounding),
         )
 
-    def _required_interactions(self) -> PairInteractions:
+    def _required_interactions(self) -> Interactions:
         if self.interactions is None:
             raise InvalidArgumentError(
                 "The estimate has no interactions. Ask for them: explainer(X, interactions=True) "
@@ -346,13 +384,13 @@ def blank_estimate(
     n_players: int,
     seed: int,
     method: str,
-    index: str | None = None,
+    request: InteractionRequest | None = None,
     traced_limit: int | None = None,
     has_unions: bool = False,
 ) -> Estimate:
     """Return a result without attributions, for the values of the end points, (R, 2, K).
 
-    With the name of an index of interaction, the result has interactions, too; with the limit of
+    With a request for interactions, the result has these, too; with the limit of
     evaluations of a row, a trace; with `has_unions`, the unions of players.
     """
     n_rows, _, n_outputs = ends.shape
@@ -373,7 +411,7 @@ def blank_estimate(
         value_errors=np.zeros((n_rows, n_outputs)),
         seed=seed,
         method=method,
-        interactions=None if index is None else PairInteractions.blank(index, shape),
+        interactions=None if request is None else Interactions.blank(request, shape),
         trace=None if traced_limit is None else Trace.blank(traced_limit, shape),
         unions=np.full((n_rows, n_players), -1) if has_unions else None,
         union_errors=np.zeros(shape) if has_unions else None,

@@ -45,7 +45,7 @@ from .settings import (
     checked_budgets,
     refuse_long_rows,
 )
-from .solutions import Trace, ValueScales, check_interactions, record_pairs, solve_near_one
+from .solutions import Trace, ValueScales, check_interactions, record_interactions, solve_near_one
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""
@@ -601,8 +601,8 @@ class Run:
         if result.trace is not None and len(group.rows[indices]):
             self._record_trace(result.trace, first_row, pending, indices, solution)
         if result.interactions is not None:
-            pairs = result.interactions
-            record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
+            found = result.interactions
+            record_interactions(self.estimator, found, first_row, pending, indices, solution)
 
     def _record_trace(
         self,

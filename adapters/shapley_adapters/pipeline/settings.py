@@ -15,6 +15,7 @@ from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator, Solution
 from ..graphs.reading import Structure
+from ..interactions.result import InteractionRequest
 from ..memory_bounds import memory_limit
 
 _FIRST_CHECK = 4
@@ -135,8 +136,8 @@ class Settings:
         Whether a network learns from the values, and no user reads them. There is then no warning
         of small budgets, because errors average out over rows, and no check that the model is
         deterministic.
-    interactions : str, optional
-        The index of the interactions of pairs to compute from the same evaluations.
+    interactions : InteractionRequest, optional
+        The interactions to compute from the same evaluations.
     trace : bool
         Whether to estimate from the first evaluations, too.
     n_jobs : int, optional
@@ -169,7 +170,7 @@ class Settings:
     max_seconds: float | None = None
     independent_rows: bool = False
     is_for_training: bool = False
-    interactions: str | None = None
+    interactions: InteractionRequest | None = None
     trace: bool = False
     n_jobs: int | None = 1
     progress_delay: float | None = None
@@ -310,8 +311,8 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
 
 def needs_enumeration(estimator: Estimator[Any], settings: Settings) -> bool:
     """Return whether only the values of all coalitions give the interactions asked for."""
-    index = settings.interactions
-    return index is not None and index not in estimator.interaction_indices
+    request = settings.interactions
+    return request is not None and not estimator.has_interactions(request)
 
 
 def estimation_cost(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
@@ -379,7 +380,7 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
     without = needed / 2**30
     if settings.interactions is not None:
-        needed += estimator.interaction_memory(n_players, n_evaluations)
+        needed += estimator.interaction_memory(n_players, n_evaluations, settings.interactions)
     if needed > limit:
         remedy = f"{settings.fewer_players}, or lower {settings.limit_name}."
         if settings.interactions is not None:

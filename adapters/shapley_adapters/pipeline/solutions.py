@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
 from ..estimators.value_errors import ValueErrors
-from ..interactions.result import PairInteractions, PairSolution, pairs_of, weights_of_members
+from ..interactions.enumeration import enumerated, enumerated_variances
+from ..interactions.result import InteractionRequest, Interactions, SetSolution
 from .designs import PendingRows
 from .settings import RowBudget, Settings, needs_enumeration
 
@@ -32,11 +33,10 @@ _LEAST_EXPONENT = -2000
 _FEWEST = 4
 """Evaluations below which no estimate is tried."""
 
-_COALITIONS_AT_ONCE = 2**14
-
 ABLE = (
-    "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction, and "
-    "'leastsquares' (LeastSquares) estimates 'shapley'"
+    "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction and all "
+    "semivalues, 'leastsquares' (LeastSquares) Shapley interactions of pairs, 'randomorder' and "
+    "'semivalue' (RandomOrder and Semivalue) semivalues"
 )
 """The methods that estimate interactions, for messages."""
 
@@ -103,13 +103,13 @@ def solve_near_one(
     return replace(solution, values=attributions, standard_errors=standard_errors)
 
 
-def pairs_near_one(
-    solve: Callable[[ValueArray, AttributionArray, ValueErrors | None], PairSolution],
+def interactions_near_one(
+    solve: Callable[[ValueArray, AttributionArray, ValueErrors | None], SetSolution],
     values: ValueArray,
     errors: AttributionArray,
     value_errors: ValueErrors | None = None,
-) -> PairSolution:
-    """Return the interactions of pairs that `solve` computes, whatever the scale of the values.
+) -> SetSolution:
+    """Return the interactions that `solve` computes, whatever the scale of the values.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def pairs_near_one(
         return solve(values, errors, value_errors)
     if value_errors is not None:
         value_errors = value_errors.at_scale(scales.exponents)
-    pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
-    arrays = pairs.values, pairs.standard_errors, pairs.main_errors
-    return PairSolution(*map(scales.original, arrays))
+    found = solve(scales.near_one(values), scales.near_one(errors), value_errors)
+    arrays = found.values, found.standard_errors, found.main_errors
+    return SetSolution(*map(scales.original, arrays))
 
 
 @dataclass(frozen=True)
@@ -229,79 +229,6 @@ class Trace:
         self.evaluations[rows, point] = counts
 
 
-def enumerated_pairs(
-    index: str,
-    coalitions: CoalitionArray,
-    values: ValueArray,
-    errors: ValueErrors | None = None,
-    main_errors: AttributionArray | None = None,
-) -> PairSolution:
-    """Return the interactions of all pairs, exact up to rounding and the errors of the values.
-
-    Parameters
-    ----------
-    index : str
-        The name of the index.
-    coalitions : array, (2^M, M)
-        All coalitions.
-    values : array, (R, 2^M, K)
-        Their values.
-    errors : ValueErrors, optional
-        The errors of the values.
-    main_errors : array, (R, M, K), optional
-        The standard errors of the attributions, with `errors`.
-    """
-    n_players = coalitions.shape[1]
-    if n_players < 2:
-        return PairSolution.exact(np.zeros((len(values), 0, values.shape[2])), n_players)
-    weights = weights_of_members(index, n_players)
-    interactions = _sums_of_pairs(weights, coalitions, values)
-    if errors is None or main_errors is None:
-        return PairSolution.exact(interactions, n_players)
-    # With weights a and b of a coalition and its complement, a v + b v′ is (a + b) times the even
-    # and (a − b) times the odd part. All coalitions hold each pair twice.
-    of_complements = weights[::-1, ::-1]
-    variances = _sums_of_pairs((weights + of_complements) ** 2 / 2, coalitions, errors.even)
-    variances += _sums_of_pairs((weights - of_complements) ** 2 / 2, coalitions, errors.odd)
-    return PairSolution(interactions, np.sqrt(np.maximum(variances, 0.0)), main_errors)
-
-
-def _sums_of_pairs(
-    weights: FloatArray, coalitions: CoalitionArray, values: ValueArray
-) -> FloatArray:
-    """Return the weighted sums of values for each pair of players, (R, P, K).
-
-    The weights, (3, M + 1), are those of coalitions of each size with none, one and both of the
-    players.
-    """
-    n_rows, n_coalitions, n_outputs = values.shape
-    n_players = coalitions.shape[1]
-    sums = np.zeros((n_rows, n_outputs, n_players, n_players))
-    for start in range(0, n_coalitions, _COALITIONS_AT_ONCE):
-        part = slice(start, start + _COALITIONS_AT_ONCE)
-        sums += _sums(weights, coalitions[part], values[:, part])
-    first, second = pairs_of(n_players)
-    return sums[:, :, first, second].swapaxes(1, 2)
-
-
-def _sums(weights: FloatArray, coalitions: CoalitionArray, values: ValueArray) -> FloatArray:
-    """Return the weighted sums of the values of some coalitions, (R, K, M, M).
-
-    With z = 1 for members and 0 for others, the weight of v(S) is quadratic in z. With the weights
-    a, b and c for none, one and both of the players in S, it is
-    a + (b − a)(z_i + z_j) + (a − 2b + c) z_i z_j.
-    """
-    members = coalitions.astype(np.float64)
-    absent, single, joint = weights[:, coalitions.sum(axis=1)]
-    by_output = values.swapaxes(1, 2)  # (R, K, C)
-    of_pairs = (members.T * (by_output * (absent - 2 * single + joint))[:, :, None]) @ members
-    of_players = (by_output * (single - absent)) @ members
-    constant = by_output @ absent
-    sums: FloatArray = of_pairs + of_players[..., None] + of_players[..., None, :]
-    sums += constant[..., None, None]
-    return sums
-
-
 def check_interactions(
     estimator: Estimator[Any],
     settings: Settings,
@@ -316,15 +243,15 @@ def check_interactions(
     Enumeration gives the interactions for every estimator, but for those on graphs: their values
     are others than those that the interactions belong to.
     """
-    index = settings.interactions
-    if index is None:
+    request = settings.interactions
+    if request is None:
         return
     if estimator.needs_graph:
         raise InvalidArgumentError(
-            f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
-            f"the Shapley values that interactions belong to. {ABLE}."
+            f"{request}: {settings.name} estimates values on a graph, which are not the Shapley "
+            f"values that these belong to. {ABLE}."
         )
-    PairInteractions.check_memory((*shape, 1))
+    request.check_memory((*shape, 1))
     if not needs_enumeration(estimator, settings):
         return
     for budget in budgets:
@@ -333,14 +260,14 @@ def check_interactions(
             if budget.n_players > MAX_PLAYERS:
                 where_exact = f" for at most {MAX_PLAYERS} players"
             raise InvalidArgumentError(
-                f"interactions={index!r}: {settings.name} cannot estimate these interactions. "
+                f"{settings.name} cannot estimate {request}. "
                 f"{ABLE}; every method of Shapley values has them exactly{where_exact}."
             )
 
 
-def record_pairs(
+def record_interactions(
     estimator: Estimator[Any],
-    interactions: PairInteractions,
+    interactions: Interactions,
     first_row: int,
     pending: PendingRows,
     indices: IntArray | slice,
@@ -356,26 +283,32 @@ def record_pairs(
             return
         pending = pending.subset_rows(indices)
     errors = solution.standard_errors[indices]
-    pairs = _solved(estimator, pending, errors, interactions.index)
-    interactions.record(pending.group.rows - first_row, pending.group.players, pairs)
+    found = _solved(estimator, pending, errors, interactions.request)
+    interactions.record(pending.group.rows - first_row, pending.group.players, found)
 
 
 def _solved(
-    estimator: Estimator[Any], pending: PendingRows, errors: Any, index: str
-) -> PairSolution:
+    estimator: Estimator[Any], pending: PendingRows, errors: Any, request: InteractionRequest
+) -> SetSolution:
     """Return the interactions of rows whose evaluation has ended."""
     design = pending.design
     n_rows, n_players, n_outputs = errors.shape
-    if n_players < 2:
-        return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
+    index = request.index(n_players)
+    if not index.parts:
+        return SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
 
     def solve(
         values: ValueArray, errors: AttributionArray, value_errors: ValueErrors | None
-    ) -> PairSolution:
+    ) -> SetSolution:
         if isinstance(design, FullDesign):
-            return enumerated_pairs(index, design.table.coalitions[0], values, value_errors, errors)
+            coalitions = design.table.coalitions[0]
+            found = enumerated(index, coalitions, values)
+            if value_errors is None:
+                return SetSolution.exact(found, n_players)
+            variances = enumerated_variances(index, coalitions, value_errors)
+            return SetSolution(found, np.sqrt(variances), errors)
         if value_errors is None:
-            return estimator.pair_interactions(design, values, errors, index)
-        return estimator.pair_interactions(design, values, errors, index, value_errors)
+            return estimator.interactions(design, values, errors, request)
+        return estimator.interactions(design, values, errors, request, value_errors)
 
-    return pairs_near_one(solve, pending.values, errors, pending.errors)
+    return interactions_near_one(solve, pending.values, errors, pending.errors)

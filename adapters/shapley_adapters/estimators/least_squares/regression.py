@@ -32,7 +32,7 @@ from ...coalitions.tables import (
     units_within,
 )
 from ...errors import InvalidArgumentError
-from ...interactions.result import PairSolution
+from ...interactions.result import InteractionRequest, SetSolution
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
 from ..order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
 from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
@@ -184,14 +184,18 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         checked_flag("replacement", self.replacement)
 
     has_orders_for_few_rows: ClassVar[bool] = True
-    interaction_indices: ClassVar[tuple[str, ...]] = ("shapley",)
+
+    def has_interactions(self, request: InteractionRequest) -> bool:
+        """Return whether they are Shapley interactions of pairs."""
+        return request.are_pairs and request.name in ("SII", "k-SII")
 
     def interaction_budget(self, n_players: int) -> int:
         """Return the evaluations that determine the interactions of all pairs."""
         return pair_budget(n_players, self.paired)
 
-    def interaction_memory(self, n_players: int, budget: int) -> int:
+    def interaction_memory(self, n_players: int, budget: int, request: InteractionRequest) -> int:
         """Return the bytes of the regression on all pairs."""
+        del request
         return pair_memory(n_players, budget // 2 if self.paired else budget)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
@@ -343,20 +347,20 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         added = (design.fit.operator**2 * hidden) @ of_targets
         return solution.with_variances(added)
 
-    def pair_interactions(
+    def interactions(
         self,
         design: LeastSquaresDesign | OrdersDesign,
         values: ValueArray,
         errors: AttributionArray,
-        index: str,
+        request: InteractionRequest,
         value_errors: ValueErrors | None = None,
-    ) -> PairSolution:
+    ) -> SetSolution:
         """Solve the regression of the pairs; sandwich errors as of the attributions.
 
         The main effects have the errors of the attributions, because the sums of the interactions
         of each player are known.
         """
-        del index, value_errors  # there is one index, and the spread holds the errors
+        del request, value_errors  # there is one index, and the spread holds the errors
         if isinstance(design, OrdersDesign):
             raise InvalidArgumentError(
                 "interactions need single players, and the design has random orders. Use a budget "
@@ -367,7 +371,7 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         fit = design.pair_fit
         interactions = fit.interactions(targets, sums)
         residuals = fit.residuals(targets, interactions)
-        return PairSolution(interactions, _standard_errors(design, fit, residuals), errors)
+        return SetSolution(interactions, _standard_errors(design, fit, residuals), errors)
 
 
 def _standard_errors(

@@ -21,7 +21,8 @@ from ...array_types import (
 from ...coalitions.tables import complements
 from ...cooperators.choices import checked_prior
 from ...errors import InvalidArgumentError
-from ...interactions.result import INDICES, PairSolution, membership
+from ...interactions.indices import Index, single_players
+from ...interactions.result import InteractionRequest, SetSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
 from ..pair_folds import (
     FOLDS,
@@ -47,8 +48,7 @@ from .design import (
     n_before_choice,
 )
 from .games import Games, are_of_pairs, posteriors
-from .indices import Index, all_sets, single_players
-from .posterior import DENSE, Posterior
+from .posterior import DENSE, SETS_AT_ONCE, Posterior
 from .prior import EVEN, ODD
 
 WEIGHTS = ("learned", "equal")
@@ -163,7 +163,6 @@ class OddGP(Estimator[OddDesign]):
         control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
     """
 
-    interaction_indices: ClassVar[tuple[str, ...]] = INDICES
     has_orders_for_few_rows: ClassVar[bool] = True
 
     weights: str = "learned"
@@ -249,10 +248,16 @@ class OddGP(Estimator[OddDesign]):
             per_row *= FOLDS
         return Operations(per_row=per_row, most_outputs=2)
 
-    def interaction_memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the posterior of all pairs; further threads have a bound."""
+    def has_interactions(self, request: InteractionRequest) -> bool:
+        """Return True: all indices are averages of the same process."""
+        del request
+        return True
+
+    def interaction_memory(self, n_players: int, budget: int, request: InteractionRequest) -> int:
+        """Return the bytes of the posterior of all sets; further threads have a bound."""
         n_values = min(budget // 2, _MOST_VALUES_OF_PAIRS)
-        return 8 * n_players * (n_players - 1) // 2 * (7 * n_values + n_players)
+        n_sets = request.n_sets(n_players)
+        return 8 * (min(n_sets, SETS_AT_ONCE) * (7 * n_values + n_players) + 5 * n_sets)
 
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the coalitions; the players are in random order."""
@@ -357,7 +362,7 @@ class OddGP(Estimator[OddDesign]):
             variances = variances + _variances_of_jumps(design, values, games, index)
         standard_errors = np.sqrt(variances)
         freedom = found.freedom[:, None]
-        if len(games.signs) <= len(index.sets) + 1:
+        if len(games.signs) <= index.n_sets + 1:
             freedom = np.minimum(freedom, _FREEDOM_OF_FEW)
         return Solution(means, standard_errors, freedom, prior_shares(means, standard_errors))
 
@@ -387,31 +392,32 @@ class OddGP(Estimator[OddDesign]):
         found = posteriors(games, index, self.weights == "learned", _signs(other_members))
         return found._replace(means=_with_total(found, 2 * games.values[:, :1]))
 
-    def pair_interactions(
+    def interactions(
         self,
         design: OddDesign,
         values: ValueArray,
         errors: AttributionArray,
-        index: str,
+        request: InteractionRequest,
         value_errors: ValueErrors | None = None,
-    ) -> PairSolution:
+    ) -> SetSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
         n_players = design.draws.members.shape[1]
-        of_pairs, parities = all_sets(n_players, 2, *_distribution(index)), [EVEN]
-        if index == "shapley_taylor":  # whose weights of coalitions and complements differ
-            parities.append(ODD)
+        index = request.index(n_players)
         parts = [
             posteriors(
                 _games_of_part(design, values, parity, value_errors, _MOST_VALUES_OF_PAIRS),
-                of_pairs,
+                index,
                 self.weights == "learned",
             )
-            for parity in parities
+            for parity in (EVEN, ODD)
+            if index.has_parity(parity)
         ]
         means = np.sum([part.means for part in parts], axis=0)
         variances = np.sum([part.variances for part in parts], axis=0)
-        of_sums = membership(n_players).T @ variances / 4
-        return PairSolution(means, np.sqrt(variances), np.sqrt(errors**2 + of_sums))
+        of_mains = errors
+        if request.are_pairs:
+            of_mains = np.sqrt(errors**2 + membership(n_players).T @ variances / 4)
+        return SetSolution(means, np.sqrt(variances), of_mains)
 
 
 def _n_values(n_players: int, budget: int) -> int:
@@ -485,7 +491,7 @@ def _variances_of_jumps(
     evens = _games_of_part(design, values, EVEN, None).values
     jumps = np.where(has_odd, 0.0, np.ptp(evens, axis=1, keepdims=True) / 2)
     weights = index.weights_of_part(design.draws.members, ODD)
-    unknown = np.maximum(index.sum_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
+    unknown = np.maximum(index.sums_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
     variances: FloatArray = jumps**2 * unknown[:, None] / (len(weights) + 2)
     return variances
 
@@ -515,15 +521,6 @@ def _centres(scores: ScoreArray) -> FloatArray:
     shares = of_players / np.where(mean > 0, mean, 1.0)
     centres: FloatArray = np.log((1 - _SCORE_SHARE) * shares + _SCORE_SHARE)
     return centres
-
-
-def _distribution(index: str) -> tuple[float, float]:
-    """Return the Beta distribution of an index of interaction."""
-    return {
-        "shapley": (1.0, 1.0),
-        "banzhaf": (np.inf, np.inf),
-        "shapley_taylor": (1.0, 2.0),
-    }[index]
 
 
 def _with_all(members: CoalitionArray) -> CoalitionArray:

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import BoolArray, DistanceArray, FloatArray
+from ...interactions.indices import Index, all_sets
 from ...thread_limits import map_in_threads, n_threads_within_memory
 from .fitting import Fit, alike, fitted, fitted_alike, is_of_pairs, likeliest
-from .indices import Index, all_sets
-from .posterior import DENSE, Posterior, posterior
+from .posterior import DENSE, SETS_AT_ONCE, Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
 
 _MATRICES = 12
@@ -87,7 +87,8 @@ def posteriors(
     if not is_learned and games.errors is None:
         return _alike(games, index, others)
     n_rows, n, n_outputs = games.values.shape
-    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, DENSE) * max(n, len(index.sets)))
+    n_columns = max(n, min(index.n_sets, SETS_AT_ONCE))
+    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, DENSE) * n_columns)
 
     def solve(row: int) -> list[Posterior]:
         parts = [slice(0, n_outputs)]
@@ -105,7 +106,7 @@ def _alike(games: Games, index: Index, others: FloatArray | None) -> Posterior:
     n_rows, n, n_outputs = games.values.shape
     values = games.values.transpose(1, 0, 2).reshape(n, -1)
     sizes = np.sqrt((np.ascontiguousarray(values.T) ** 2).mean(axis=1))
-    found = Posterior.blank(len(index.sets), len(sizes), 0 if others is None else len(others))
+    found = Posterior.blank(index.n_sets, len(sizes), 0 if others is None else len(others))
     kept = np.flatnonzero(sizes > 0)
     for start in range(0, len(kept), _BLOCK):
         columns = kept[start : start + _BLOCK]
@@ -160,7 +161,7 @@ def _solved(
     """Return the posterior of some outputs of a row."""
     data = games.of(row, outputs)
     sizes = np.sqrt((data.values**2).mean(axis=0))
-    blank = Posterior.blank(len(index.sets), len(sizes), 0 if others is None else len(others))
+    blank = Posterior.blank(index.n_sets, len(sizes), 0 if others is None else len(others))
     is_something = sizes > 0
     if not is_something.any():
         return blank
@@ -196,7 +197,7 @@ def _exact_of_few_terms(
     if data.parity == ODD:
         terms = [np.arange(n_players)[:, None], *terms]
     elif n > n_players * (n_players - 1) // 2 + _SURPLUS:
-        terms = [all_sets(n_players, 2).sets]
+        terms = [all_sets(n_players, 2)]
 
     def columns_of(signs: FloatArray) -> FloatArray:
         level = np.ones((len(signs), n_levels))

@@ -17,8 +17,8 @@ import scipy.special
 from scipy.linalg import solve_triangular
 
 from ...array_types import BoolArray, FloatArray, IntArray
+from ...interactions.indices import Index
 from .fitting import Fit
-from .indices import Index
 from .prior import Prior, factored
 
 DENSE = 2048
@@ -31,6 +31,9 @@ _DRAWS, _DRAWN_FROM = 2, 240
 """Draws of the strengths, in opposite pairs, for up to so many values. Without them, 95 % intervals
 hold .89 in place of .96. Draws of the other variances, whose curvature few steps do not show, make
 the intervals of smooth games several times too wide."""
+
+SETS_AT_ONCE = 4096
+"""Sets whose covariances are in memory together."""
 
 _PRIOR_FREEDOM = 2.0
 """The size of the game counts as so many left-out values."""
@@ -94,15 +97,29 @@ def posterior(fit: Fit, index: Index, others: FloatArray | None = None) -> Poste
 
 def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) -> Posterior:
     """Return the posterior at some hyperparameters."""
-    data = prior.data
+    seen = prior if len(prior.data.signs) <= DENSE else prior.first(DENSE)
+    process = _Process(seen, h)
+    ratio, freedom = process.left_out()
+    blocks = [
+        _of_block(prior, process, block, None if number else others)
+        for number, block in enumerate(index.blocks(SETS_AT_ONCE))
+    ]
+    means, variances, of_errors, _ = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    variances = np.maximum(variances[:, None] * ratio, of_errors)
+    return Posterior(means, variances, freedom, blocks[0][-1])
+
+
+def _of_block(
+    prior: Prior, process: _Process, index: Index, others: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return means, (k, B), variances, (k,), those by errors, (k, 1), and predictions, (m, B)."""
+    data, seen, h = prior.data, process.prior, process.h
     noise = prior.variances(h).noise
     weights = index.weights_of_part(data.signs > 0, data.parity)
     of_sizes = prior.noise_of_sizes(np.arange(prior.n_players + 1))
-    total = index.sum_of_squares(data.parity, of_sizes)
-    seen = prior if len(data.signs) <= DENSE else prior.first(DENSE)
-    process = _Process(seen, h)
+    total = index.sums_of_squares(data.parity, of_sizes)
     covariances, variances = seen.index_covariances(h, index)
-    if len(data.signs) <= DENSE:
+    if seen is prior:
         shape = prior.noise_shape[:, None]
         covariances += noise * shape * weights
         means, explained = process.regressed(covariances)
@@ -113,11 +130,10 @@ def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) ->
         means, variances, predictions, of_others = process.projected(
             prior, covariances, variances, weights, noise, total, others
         )
-    ratio, freedom = process.left_out()
-    variances = np.maximum(variances, of_others)[:, None] * ratio
+    of_errors = np.zeros((len(means), 1))
     if data.errors is not None:
-        variances = np.maximum(variances, process.of_errors(covariances))
-    return Posterior(means, variances, freedom, predictions)
+        of_errors = process.of_errors(covariances)
+    return means, np.maximum(variances, of_others), of_errors, predictions
 
 
 @dataclass
@@ -190,7 +206,7 @@ class _Process:
         variances: FloatArray,
         weights: FloatArray,
         noise: float,
-        total: float,
+        total: FloatArray,
         others: FloatArray | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return means, variances, predictions, and the variances by values that are unknown."""

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ...array_types import BoolArray, FloatArray, IntArray
-from .indices import Index
+from ...interactions.indices import Index
 
 ODD, EVEN = 1, 0
 
@@ -391,17 +391,22 @@ class Prior:
         Those of the noise are not in them.
         """
         strengths, of_components, _ = self.variances(h)
-        signs, n_sets = self.data.signs, len(index.sets)
-        covariances, variances = np.zeros((len(signs), n_sets)), np.zeros(n_sets)
-        if index.order == 1 and self.data.parity != EVEN:
-            player = index.sets[:, 0]
-            covariances += 2 * signs[:, player] * strengths[player]
-            variances += 4 * strengths[player]
+        signs = self.data.signs
+        covariances, variances = np.zeros((len(signs), index.n_sets)), np.zeros(index.n_sets)
+        if self.data.parity != EVEN:
+            at = 0
+            for part in index.parts:
+                columns = slice(at, at := at + len(part.sets))
+                if part.size == 1:  # single players, which the components lack
+                    player, weight = part.sets[:, 0], part.by_degree[0]
+                    covariances[:, columns] = weight * signs[:, player] * strengths[player]
+                    variances[columns] = weight**2 * strengths[player]
         tau, scale, total = self.components(strengths)
         shares = of_components * scale / total
-        for share, of_tau, parity in zip(shares, tau, self.parities.tolist(), strict=True):
-            covariances += share * index.covariances(signs, of_tau, parity)
-            variances += share * index.variances(of_tau, parity)
+        for parity in np.unique(self.parities).tolist():
+            of = self.parities == parity
+            covariances += index.covariances(signs, tau[of], shares[of], parity)
+            variances += index.variances(tau[of], shares[of], parity)
         if len(self.sparse.players):
             counts = index.of_sets(self.sparse.players)
             covariances += (self._columns * self.sparse.variances) @ counts

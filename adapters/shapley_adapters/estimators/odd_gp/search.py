@@ -14,7 +14,7 @@ import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.tables import first_occurrences, pack, random_subsets
-from .indices import single_players
+from ...interactions.indices import single_players
 
 MOST = 768
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
@@ -97,7 +97,8 @@ class _Search:
         share = _INTERACTIONS / of_size[0] if n_players > 2 else 0.0  # two have no larger odd set
         kernel = np.zeros(2 * n_players + 1)
         kernel[::-2] = (n_players - 2 * absent) / n_players + share * of_size
-        covariances = 2 * signs / n_players + share * index.covariances(signs, tau, 1)
+        covariances = 2 * signs / n_players
+        covariances += index.covariances(signs, tau[None], np.array([share]), 1)
         covariances += _NOISE * index.weights_of_part(candidates, 1)
         variances = np.full(len(signs), kernel[-1] + _NOISE)
         variances[0] -= _NOISE

@@ -1,4 +1,4 @@
-"""Interactions of pairs of features, as tensors."""
+"""Interactions of features, those of pairs as tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from shapley_adapters.arguments import checked_choice, checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.interactions.result import INDICES
+from shapley_adapters.interactions.result import INDICES, InteractionRequest, checked_pairs
 
 from ..inputs.checks import checked_inputs
 
@@ -26,28 +26,42 @@ def pair_interactions(
     **options: Any,
 ) -> Any:
     """Return the interactions of all pairs of features; see `CoalitionAttribution.interactions`."""
+    checked_flag("return_standard_error", return_standard_error)
+    estimate, answer = estimated_interactions(
+        method,
+        inputs,
+        *arguments,
+        request=checked_pairs("index", checked_choice("index", index, INDICES)),
+        return_input_shape=True,
+        return_standard_error=return_standard_error,
+        **options,
+    )
+    attributions = answer[0] if return_standard_error else answer
+    pairs = estimate.interactions
+    matrices = _as_tensor(pairs.matrices(estimate.values), inputs, attributions)
+    if not return_standard_error:
+        return matrices
+    return matrices, _as_tensor(pairs.error_matrices(), inputs, attributions)
+
+
+def estimated_interactions(
+    method: Any,
+    inputs: Any,
+    *arguments: Any,
+    request: InteractionRequest | None,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Return the estimate of a call with interactions, and the answer of `attribute`."""
     if not method._evaluates_coalitions:
         raise InvalidArgumentTypeError(
             f"{type(method).__name__} has no interactions: its network gives attributions in one "
             "pass. Use OddGP or Best."
         )
     twin = copy.copy(method)
-    twin._interaction_index = checked_choice("index", index, INDICES)
-    checked_flag("return_standard_error", return_standard_error)
-    answer = twin.attribute(
-        inputs,
-        *arguments,
-        return_input_shape=True,
-        return_standard_error=return_standard_error,
-        **options,
-    )
-    attributions = answer[0] if return_standard_error else answer
-    method.last_estimate = estimate = twin.last_estimate
-    pairs = estimate.interactions
-    matrices = _as_tensor(pairs.matrices(estimate.values), inputs, attributions)
-    if not return_standard_error:
-        return matrices
-    return matrices, _as_tensor(pairs.error_matrices(), inputs, attributions)
+    twin._interactions = request
+    answer = twin.attribute(inputs, *arguments, **options)
+    method.last_estimate = twin.last_estimate
+    return method.last_estimate, answer
 
 
 def _as_tensor(matrices: FloatArray, inputs: Any, attributions: Any) -> Tensor:
