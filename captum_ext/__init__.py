@@ -21,27 +21,11 @@ from shapley_adapters import (
     __version__ as __version__,
 )
 
-from . import conditional, criteria
+from . import attributions, conditional, criteria
 from .aggregates.ava import AVA
 from .aggregates.convex import Convex
 from .aggregates.methods import Centroid, LowComplexity, combine
-from .attributions.methods import (
-    Asymmetric,
-    Best,
-    CShapley,
-    Exact,
-    Hierarchy,
-    LeastSquares,
-    LShapley,
-    Myerson,
-    OddGP,
-    RandomOrder,
-    Semivalue,
-    Shear,
-    SimSemivalue,
-    attribution_class,
-)
-from .attributions.networks import FastShap, SimShap
+from .attributions import *  # noqa: F403, who adds an estimator adds no name here
 from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
@@ -54,39 +38,23 @@ from .results.tensor_results import StreamedAttributions
 
 __all__ = [
     "AVA",
-    "Asymmetric",
     "BaselineDistribution",
-    "Best",
-    "CShapley",
     "Centroid",
     "Convex",
     "DataLoaderAttribution",
     "Estimate",
-    "Exact",
-    "FastShap",
-    "Hierarchy",
     "LLMAttribution",
-    "LShapley",
-    "LeastSquares",
     "LowComplexity",
-    "Myerson",
-    "OddGP",
     "PerExample",
     "PlayerGraph",
     "PlayerTree",
-    "RandomOrder",
     "RemoteLLMAttribution",
     "RemoteModel",
-    "Semivalue",
     "Shared",
-    "Shear",
-    "SimSemivalue",
-    "SimShap",
     "StackedGraphs",
     "StreamedAttributions",
     "Surrogate",
     "ValueFunction",
-    "attribution_class",
     "combine",
     "conditional",
     "criteria",
@@ -95,3 +63,4 @@ __all__ = [
     "visualize_image_attr_with_error",
     "windows",
 ]
+__all__ += attributions.__all__

@@ -23,26 +23,10 @@ from shapley_adapters import (
     __version__ as __version__,
 )
 
-from . import criteria, maskers, models, plots
+from . import criteria, explainers, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
-from .explainers import (
-    AsymmetricExplainer,
-    BestExplainer,
-    CShapleyExplainer,
-    EnumerationExplainer,
-    FastShapExplainer,
-    HierarchyExplainer,
-    LeastSquaresExplainer,
-    LShapleyExplainer,
-    MyersonExplainer,
-    OddGPExplainer,
-    RandomOrderExplainer,
-    SemivalueExplainer,
-    ShearExplainer,
-    SimSemivalueExplainer,
-    SimShapExplainer,
-)
+from .explainers import *  # noqa: F403, who adds an estimator adds no name here
 from .explainers.surrogate import Surrogate
 from .importance import global_importance
 from .registration import (
@@ -58,28 +42,13 @@ from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [
     "AVAExplainer",
-    "AsymmetricExplainer",
-    "BestExplainer",
-    "CShapleyExplainer",
     "CentroidExplainer",
     "ConvexExplainer",
-    "EnumerationExplainer",
     "Estimate",
-    "FastShapExplainer",
-    "HierarchyExplainer",
-    "LShapleyExplainer",
-    "LeastSquaresExplainer",
     "LowComplexityExplainer",
-    "MyersonExplainer",
-    "OddGPExplainer",
     "PlayerGraph",
     "PlayerTree",
-    "RandomOrderExplainer",
     "RemoteModel",
-    "SemivalueExplainer",
-    "ShearExplainer",
-    "SimSemivalueExplainer",
-    "SimShapExplainer",
     "StreamedExplanations",
     "Surrogate",
     "ValueFunction",
@@ -99,5 +68,6 @@ __all__ = [
     "unregister_estimator",
     "windows",
 ]
+__all__ += explainers.__all__
 
 register()

@@ -1,18 +1,30 @@
 """Public names, parameters and defaults, as users rely on them.
 
-`tests/public_signatures.txt` holds them. Who changes one on purpose writes the file anew, with
-`python tests/test_public_signatures.py`, and a line of the CHANGELOG.
+`tests/public_signatures.txt` holds them. Type checkers and editors read those of the classes that
+are built of estimators in a stub of each host. Who changes one on purpose writes the files anew,
+with `python tests/test_public_signatures.py`, and a line of the CHANGELOG.
 """
 
+import importlib
 import inspect
 import re
 import sys
 import types
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
 OWN = ("captum_ext", "shap_ext", "shapley_adapters")
+STUBS = ("captum_ext.attributions", "shap_ext.explainers")
+TYPES = {
+    "CausalEdges": "shapley_adapters.graphs.causal_graph",
+    "CausalOrder": "shapley_adapters.graphs.causal_graph",
+    "Cooperators": "shapley_adapters.cooperators.choices",
+    "GraphLike": "shapley_adapters.graphs.reading",
+    "HierarchyLike": "shapley_adapters.hierarchies.reading",
+}
 
 
 def test_public_signatures_are_those_of_the_snapshot():
@@ -23,6 +35,12 @@ def test_public_signatures_are_those_of_the_snapshot():
         "Public signatures changed. If that is meant, say so in CHANGELOG.md and run "
         "python tests/test_public_signatures.py."
     )
+
+
+@pytest.mark.parametrize("package", STUBS)
+def test_stubs_have_the_classes_that_are_built_of_estimators(package):
+    path, text = stub(package)
+    assert path.read_text("utf-8") == text, "Run python tests/test_public_signatures.py."
 
 
 def test_the_version_is_stated_once():
@@ -96,6 +114,38 @@ def parameters(value):
     )
 
 
+def stub(name_of_package):
+    """Return the path and the text of what type checkers see of the classes of a package."""
+    package = importlib.import_module(name_of_package)
+    public = {name: getattr(package, name) for name in sorted(package.__all__)}
+    built = {name: one for name, one in public.items() if one.__module__ == name_of_package}
+    base = built[min(built)].__base__
+    origins = {name: one.__module__ for name, one in public.items() if name not in built}
+    origins |= {base.__name__: base.__module__}
+    origins |= {"write_constructor": "shapley_adapters.constructors"}
+    classes = []
+    for name, kind in built.items():
+        options = {n: t for n, t in inspect.get_annotations(kind).items() if isinstance(t, str)}
+        summary, *_ = kind.__doc__.splitlines()
+        fields = [f"    {option}: {annotation} = ..." for option, annotation in options.items()]
+        classes += ["@write_constructor", f"class {name}({base.__name__}):"]
+        classes += [f'    """{summary}"""', "", *fields, *[""] * bool(fields)]
+        aliases = set(re.findall(r"\w+", " ".join(options.values()))) & set(TYPES)
+        origins |= {alias: TYPES[alias] for alias in aliases}
+    lines = ['"""Written by tests/test_public_signatures.py, for type checkers and editors."""']
+    here = ""
+    for module in sorted(set(origins.values()), key=lambda one: (one.startswith(OWN[:2]), one)):
+        names = ", ".join(sorted(name for name, origin in origins.items() if origin == module))
+        shown = module.removeprefix(name_of_package)
+        lines += [""] * (here != shown[0])  # between other packages and this one
+        lines += [f"from {shown} import {names}"]
+        here = shown[0]
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in public), "]", "", *classes]
+    return Path(str(package.__file__)).with_suffix(".pyi"), "\n".join(lines)
+
+
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT)]
+    for path, text in map(stub, STUBS):
+        path.write_text(text, encoding="utf-8")
     SNAPSHOT.write_text("\n".join(signatures()) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -18,6 +18,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
+from shapley_adapters.graphs.causal_graph import read_causal_graph
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import (
     InteractionRequest,
@@ -42,7 +43,13 @@ from ..inputs.checks import checked_baselines, checked_inputs, checked_target
 from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
-from .attribute_methods import NamedAttribution, attribute_method, future_method, graph_of_inputs
+from .attribute_methods import (
+    NamedAttribution,
+    attribute_method,
+    future_method,
+    graph_of_inputs,
+    trees_of_inputs,
+)
 
 if TYPE_CHECKING:
     from shapley_adapters.batch_function import BatchFunction
@@ -67,7 +74,11 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     """
 
     independent_rows = False
-    has_graph = False
+    # Set by `options_from`.
+    name: ClassVar[str] = ""
+    structure: ClassVar[str | None] = None
+    _make: ClassVar[Callable[..., Estimator[Any]]]
+    _option_names: ClassVar[tuple[str, ...]] = ()
     _evaluates_coalitions = True
     # Of the copy of a call of `interactions`, whose `attribute` reads it.
     _interactions: InteractionRequest | None = None
@@ -99,11 +110,18 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
-        raise NotImplementedError
+        return self._make(**{name: getattr(self, name) for name in self._option_names})
 
     def _graph(self, game: ForwardFunctionGame) -> Structure | Sequence[Structure] | None:
-        """Return the graph or hierarchy of the players, for methods with `has_graph`."""
-        return graph_of_inputs(getattr(self, "graph", None), game)
+        """Return the graph or hierarchy of the players, for methods with a structure."""
+        options: Any = self
+        if self.structure == "hierarchy":
+            return trees_of_inputs(options.hierarchy, game)
+        if self.structure == "causes":
+            return read_causal_graph(options.order, options.graph, game.n_players)
+        if self.structure == "distances" and options.graph is None:
+            return None
+        return graph_of_inputs(options.graph, game)
 
     @attribute_method
     def attribute(
@@ -231,7 +249,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-            graph=self._graph(call.game) if self.has_graph else None,
+            graph=self._graph(call.game) if self.structure else None,
             with_errors=return_standard_error,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
             max_model_rows=checked_rows(max_model_rows),
@@ -314,7 +332,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            graph=self._graph(call.game) if self.has_graph else None,
+            graph=self._graph(call.game) if self.structure else None,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
             max_model_rows=checked_rows(max_model_rows),
             n_repeats=checked_count("repeats", repeats),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from shapley_adapters.constructors import fill_docstring, write_constructor
+from shapley_adapters.constructors import KindT, fill_docstring, write_constructor
 from shapley_adapters.surrogates.training_options import FASTSHAP_PRESETS, SIMSHAP_PRESETS
 
 from .amortized_attribution import AmortizedAttribution
-from .shared_parameters import MethodT
 
 _MODEL = """forward_func : callable
         The model, or any function of the inputs.
@@ -71,7 +70,7 @@ _TRAINING = """student : {"embeddings", "mlp", "unet", "tokens", "trees"}, Modul
         `gradient_clip_val`, which may be None, is passed."""
 
 
-def _documented(method: MethodT) -> MethodT:
+def _documented(method: KindT) -> KindT:
     return fill_docstring(method, model=_MODEL, training=_TRAINING)
 
 

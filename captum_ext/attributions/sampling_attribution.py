@@ -1,4 +1,4 @@
-"""Base of the attribution methods that draw coalitions."""
+"""Base of the attribution methods made of an estimator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @write_constructor
 class SamplingAttribution(CoalitionAttribution):
-    """Base of the methods that draw coalitions: all but enumeration and networks."""
+    """Base of the methods made of an estimator: all but networks."""
 
     independent_rows: bool = False
 
@@ -116,7 +116,7 @@ class SamplingAttribution(CoalitionAttribution):
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-            graph=self._graph(call.game) if self.has_graph else None,
+            graph=self._graph(call.game) if self.structure else None,
             n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),

@@ -1,14 +1,6 @@
-"""The parameters that several methods share, for their docstrings."""
+"""What the docstrings of methods share."""
 
 from __future__ import annotations
-
-from typing import TypeVar
-
-from shapley_adapters.constructors import fill_docstring
-from shapley_adapters.estimators.graph import c_shapley as connected_forms
-from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAST_SQUARES_OPTIONS
-
-MethodT = TypeVar("MethodT", bound=type)
 
 _PARAMETERS = """forward_func : callable
         The model, or any function of the inputs.
@@ -55,16 +47,23 @@ _INDEPENDENT_ROWS = """independent_rows : bool
         examples, over calls or over the samples of `NoiseTunnel` have smaller errors. By default
         all examples share their draws, which is faster."""
 
+_DISTANCES = """graph : str, graph, or list of graphs, optional
+        Which features are near each other, in the forms that `Myerson` takes. By default this is
+        not known."""
 
-def documented(method: MethodT) -> MethodT:
-    """Put the shared parameters where the docstring names them in braces."""
-    return fill_docstring(
-        method,
-        parameters=_PARAMETERS,
-        graph=_GRAPH,
-        hierarchy=_HIERARCHY,
-        causes=_CAUSES,
-        independent_rows=_INDEPENDENT_ROWS,
-        c_shapley_options=connected_forms.OPTIONS,
-        least_squares_options=LEAST_SQUARES_OPTIONS,
-    )
+_EXAMPLES = """>>> import torch
+>>> from captum_ext import {name}
+>>> model = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+>>> {name}(model, seed=0{argument}).attribute(torch.tensor([[1.0, 2.0, 3.0]]))
+tensor([[1., 1., 3.]])"""
+
+TEXTS = {
+    "parameters": _PARAMETERS,
+    "independent_rows": _INDEPENDENT_ROWS,
+    "graph": _GRAPH,
+    "distances": _DISTANCES,
+    "hierarchy": _HIERARCHY,
+    "causes": _CAUSES,
+    "examples": _EXAMPLES,
+}
+"""What this host adds to the docstrings of estimators; see `options_from`."""

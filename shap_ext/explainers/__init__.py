@@ -1,36 +1,22 @@
-"""The explainers: each is its options and its estimator."""
+"""The explainers: each is built from the declaration of its estimator.
 
-from .methods import (
-    AsymmetricExplainer,
-    BestExplainer,
-    CShapleyExplainer,
-    EnumerationExplainer,
-    HierarchyExplainer,
-    LeastSquaresExplainer,
-    LShapleyExplainer,
-    MyersonExplainer,
-    OddGPExplainer,
-    RandomOrderExplainer,
-    SemivalueExplainer,
-    ShearExplainer,
-    SimSemivalueExplainer,
-)
+`__init__.pyi` has them for type checkers and editors.
+"""
+
+import shapley_adapters
+from shapley_adapters.estimators.registered import estimators_in, options_from
+
+from .methods import AsymmetricExplainer, BestExplainer
 from .networks import FastShapExplainer, SimShapExplainer
+from .sampling_explainer import SamplingExplainer
+from .shared_parameters import TEXTS
 
-__all__ = [
-    "AsymmetricExplainer",
-    "BestExplainer",
-    "CShapleyExplainer",
-    "EnumerationExplainer",
-    "FastShapExplainer",
-    "HierarchyExplainer",
-    "LShapleyExplainer",
-    "LeastSquaresExplainer",
-    "MyersonExplainer",
-    "OddGPExplainer",
-    "RandomOrderExplainer",
-    "SemivalueExplainer",
-    "ShearExplainer",
-    "SimSemivalueExplainer",
-    "SimShapExplainer",
-]
+__all__ = ["AsymmetricExplainer", "BestExplainer", "FastShapExplainer", "SimShapExplainer"]
+
+for _estimator in estimators_in(shapley_adapters):
+    # shap has an ExactExplainer of its own.
+    _name = f"{_estimator.__name__.replace('Exact', 'Enumeration')}Explainer"
+    if _name not in __all__:
+        _explainer = type(_name, (SamplingExplainer,), {"__module__": __name__})
+        globals()[_name] = options_from(_estimator, TEXTS)(_explainer)
+        __all__.append(_name)

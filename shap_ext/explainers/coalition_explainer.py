@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import shap
@@ -30,6 +30,7 @@ from shapley_adapters.games.value_functions import (
     ValueFunctionOrName,
     checked_value_function,
 )
+from shapley_adapters.graphs.causal_graph import read_causal_graph
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import (
     SetInteractions,
@@ -62,6 +63,7 @@ from ..results.record import with_record
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .legacy_calls import check_sums, no_expected_value, shared_value
 from .model_explainer import ModelExplainer
+from .player_trees import trees_of_rows
 
 if TYPE_CHECKING:
     from shapley_adapters.batch_function import BatchFunction
@@ -82,9 +84,12 @@ class CoalitionExplainer(ModelExplainer):
         The estimate of the latest call and its number of evaluations.
     """
 
-    name = "coalitions"
     independent_rows = False
-    has_graph = False
+    # Set by `options_from`.
+    name = "coalitions"
+    structure: ClassVar[str | None] = None
+    _make: ClassVar[Callable[..., Estimator[Any]]]
+    _option_names: ClassVar[tuple[str, ...]] = ()
     _evaluates_coalitions = True
 
     groups: Groups | None = None
@@ -102,7 +107,7 @@ class CoalitionExplainer(ModelExplainer):
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
-        raise NotImplementedError
+        return self._make(**{name: getattr(self, name) for name in self._option_names})
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         """Estimate the values of `game`, made of the datasets `args`."""
@@ -120,8 +125,16 @@ class CoalitionExplainer(ModelExplainer):
         return self._estimator()
 
     def _graph(self, explained: ExplainedRows) -> Structure | Sequence[Structure] | None:
-        """Return the graph or hierarchy of the players, for explainers with `has_graph`."""
-        return explained.layout.graph(getattr(self, "graph", None))
+        """Return the graph or hierarchy of the players, for explainers with a structure."""
+        options: Any = self
+        layout = explained.layout
+        if self.structure == "hierarchy":
+            return trees_of_rows(options.hierarchy, explained, self.masker)
+        if self.structure == "causes":
+            return read_causal_graph(options.order, options.graph, layout.n_players, layout.names)
+        if self.structure == "distances" and options.graph is None:
+            return None
+        return layout.graph(options.graph)
 
     def __call__(
         self,
@@ -254,7 +267,7 @@ class CoalitionExplainer(ModelExplainer):
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(explained) if self.has_graph else None,
+            graph=self._graph(explained) if self.structure else None,
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             max_model_rows=checked_rows(max_model_rows),
@@ -362,7 +375,7 @@ class CoalitionExplainer(ModelExplainer):
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=count_or_auto("max_evals", max_evals),
-            graph=self._graph(explained) if self.has_graph else None,
+            graph=self._graph(explained) if self.structure else None,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
             max_model_rows=checked_rows(max_model_rows),
             n_repeats=checked_count("repeats", repeats),

@@ -1,4 +1,4 @@
-"""Base of the explainers that draw coalitions."""
+"""Base of the explainers made of an estimator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @write_constructor
 class SamplingExplainer(CoalitionExplainer):
-    """Base of the explainers that draw coalitions: all but enumeration and networks."""
+    """Base of the explainers made of an estimator: all but networks."""
 
     independent_rows: bool = False
 
@@ -128,7 +128,7 @@ class SamplingExplainer(CoalitionExplainer):
             seed=checked_seed(self.seed),
             budget=count_or_auto("max_evals", max_evals),
             batch_size=count_or_auto("batch_size", batch_size),
-            graph=self._graph(explained) if self.has_graph else None,
+            graph=self._graph(explained) if self.structure else None,
             n_jobs=self.n_jobs,
             progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
             name=self.name,

@@ -1,12 +1,10 @@
-"""The parameters that all explainers share, for their docstrings."""
+"""What the docstrings of explainers share."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from shapley_adapters.constructors import fill_docstring
-from shapley_adapters.estimators.graph import c_shapley as connected_forms
-from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAST_SQUARES_OPTIONS
 
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
@@ -72,6 +70,28 @@ _INDEPENDENT_ROWS = """independent_rows : bool
         errors of different rows are then independent, so that averages over rows or calls have
         smaller errors. By default all rows share their draws, which is faster."""
 
+_DISTANCES = """graph : str, graph, or list of graphs, optional
+        Which features are near each other, in the forms that `MyersonExplainer` takes. By default
+        this is not known."""
+
+_EXAMPLES = """>>> import numpy as np
+>>> import shap_ext
+>>> model = lambda x: x[:, 0] * x[:, 1] + x[:, 2]
+>>> explainer = shap_ext.{name}(model, np.zeros((1, 3)), seed=0{argument})
+>>> explainer(np.array([[1.0, 2.0, 3.0]])).values
+array([[1., 1., 3.]])"""
+
+TEXTS = {
+    "parameters": _PARAMETERS,
+    "independent_rows": _INDEPENDENT_ROWS,
+    "graph": _GRAPH,
+    "distances": _DISTANCES,
+    "hierarchy": _HIERARCHY,
+    "causes": _CAUSES,
+    "examples": _EXAMPLES,
+}
+"""What this host adds to the docstrings of estimators; see `options_from`."""
+
 _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
         The model to explain, for the explainers that are passed by name.
     masker : array, DataFrame, shap masker, function, or None
@@ -100,14 +120,5 @@ _EXPLAINERS = """explainers : sequence, optional
 def documented(explainer: ExplainerT) -> ExplainerT:
     """Put the shared parameters where the docstring names them in braces."""
     return fill_docstring(
-        explainer,
-        parameters=_PARAMETERS,
-        graph=_GRAPH,
-        hierarchy=_HIERARCHY,
-        causes=_CAUSES,
-        independent_rows=_INDEPENDENT_ROWS,
-        c_shapley_options=connected_forms.OPTIONS,
-        least_squares_options=LEAST_SQUARES_OPTIONS,
-        of_aggregates=_OF_AGGREGATES,
-        explainers=_EXPLAINERS,
+        explainer, parameters=_PARAMETERS, of_aggregates=_OF_AGGREGATES, explainers=_EXPLAINERS
     )

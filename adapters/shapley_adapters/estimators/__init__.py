@@ -1,6 +1,7 @@
 """One module for each family of estimators: pure functions of designs and values.
 
-To write another estimator, inherit from `Estimator`; its methods are documented there.
+To write another estimator, inherit from `Estimator`; its methods are documented there. The hosts'
+classes have the docstrings of the estimators, which therefore say feature for player.
 """
 
 from ..coalitions.tables import CoalitionTable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..coalitions.tables import (
     size_weights,
 )
 from ..errors import BudgetError
-from .protocol import DesignRequest, Estimator, Solution, WholeDesign
+from .protocol import Declaration, DesignRequest, Estimator, Solution, WholeDesign
 from .value_errors import ValueErrors
 
 MAX_PLAYERS = 20
@@ -30,7 +31,14 @@ class FullDesign(WholeDesign):
 
 @dataclass(frozen=True)
 class Exact(Estimator[FullDesign]):
-    """Enumeration of all 2^M coalitions, Wang et al., 2022, Eq. 3."""
+    """Shapley values by enumeration of all 2^M coalitions, for up to 20 features.
+
+    Each coalition is evaluated once (Wang et al., 2022, Eq. 3), those of all rows together.
+    Features whose value equals the background are left out first. Nothing is random; `seed` has no
+    effect.
+    """
+
+    declaration: ClassVar[Declaration | None] = Declaration("enumeration", is_random=False)
 
     @property
     def is_unbiased(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -213,6 +214,29 @@ class Operations:
     most_outputs: int | None = None
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What the hosts need to know to build a class of an estimator, beside options and docstring.
+
+    Attributes
+    ----------
+    name : str
+        The name in messages. Without spaces and hyphens, it is the algorithm's name in shap.
+    structure : {"graph", "distances", "hierarchy", "causes"}, optional
+        What users pass about the relations of players; `"distances"` is a graph that they may omit.
+    is_random : bool
+        Whether coalitions are drawn.
+    made_by : callable, optional
+        The function that chooses between several classes. The options and the docstring are then
+        those of the function.
+    """
+
+    name: str = ""
+    structure: str | None = None
+    is_random: bool = True
+    made_by: Callable[..., Any] | None = None
+
+
 DesignT = TypeVar("DesignT", bound=Design)
 
 
@@ -221,6 +245,9 @@ class Estimator(Protocol[DesignT]):
 
     Estimators inherit from this class. It has defaults for the members that they do not need.
     """
+
+    declaration: ClassVar[Declaration | None] = None
+    """What the hosts need to build their classes. Those of this package have one."""
 
     needs_graph: ClassVar[bool] = False
     """Whether the estimate depends on a graph of the players.

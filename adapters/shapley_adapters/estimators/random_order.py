@@ -15,20 +15,28 @@ from .order_designs import (
     solve_orders_with_errors,
     solve_semivalues,
 )
-from .protocol import DesignRequest, Estimator, Solution
+from .protocol import Declaration, DesignRequest, Estimator, Solution
 from .value_errors import ValueErrors
 
 
 @dataclass(frozen=True)
 class RandomOrder(Estimator[OrdersDesign]):
-    """Random orders, each followed by its reverse if `antithetic`.
+    """Shapley values from random orders of the features and their reverses.
 
-    The estimate is exactly efficient and linear in the game. From one order on, it is unbiased, and
-    a single pair of orders is exact for quadratic games. A budget below one order pays for an order
-    of blocks of players, who share the contribution of their block equally. This is biased towards
-    equal attributions.
+    Unbiased; attributions sum exactly to the difference of the outputs with all features and with
+    none. A pair of orders of M features costs 2 (M − 1) evaluations. Pairs make quadratic models
+    exact. The counterpart of shap's permutation explainer and of captum's `ShapleyValueSampling`,
+    for all rows at once, with a budget and standard errors. Fewer than 2 M evaluations, 4 at least,
+    pay for an order of blocks of features, which share the contribution of their block equally.
+    This is biased towards equal attributions, and a warning says how much.
+
+    Parameters
+    ----------
+    antithetic : bool
+        Whether each order comes with its reverse.
     """
 
+    declaration: ClassVar[Declaration | None] = Declaration("random order")
     has_units: ClassVar[bool] = True
 
     antithetic: bool = True

@@ -1,22 +1,31 @@
-"""The estimators of other packages: checks of their results, and classes of the hosts for them."""
+"""Classes of the hosts, built from estimators: ours, and those of other packages.
+
+An estimator is declared once, by its class: options, docstring and `Declaration`. The results of
+estimators of other packages are checked.
+"""
 
 from __future__ import annotations
 
 import copy
+import copyreg
 import dataclasses
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from inspect import Parameter
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
 from ..array_types import ValueArray
 from ..constructors import write_constructor
 from ..errors import EstimatorError, InvalidArgumentError, InvalidArgumentTypeError
-from .protocol import Design, DesignRequest, Solution
+from .protocol import Declaration, Design, DesignRequest, Solution
+
+KindT = TypeVar("KindT", bound=type)
 
 
 def with_checks(estimator: Any) -> Any:
@@ -94,34 +103,44 @@ def _wrong(estimator: Any, method: str, result: str) -> EstimatorError:
 
 _METHODS = ("minimum_budget", "design", "solve")
 
+STRUCTURES: dict[str | None, dict[str, str]] = {
+    None: {},
+    "graph": {"graph": "GraphLike | None"},
+    "distances": {"graph": "GraphLike | None"},
+    "hierarchy": {"hierarchy": "HierarchyLike | None"},
+    "causes": {"order": "CausalOrder | None", "graph": "CausalEdges | None"},
+}
+"""What users pass about the relations of players, for each `Declaration.structure`, and its type.
 
-class MadeFromEstimator(type):
-    """The type of classes that are made from an estimator class, so that they can be pickled."""
+The hosts read it, and pass it on as the graph of the game."""
 
-    estimator_class: type[Any]
+_IN_EXAMPLES = {
+    "graph": ', graph="line"',
+    "hierarchy": ", hierarchy=[0, [1, 2]]",
+    "causes": ", order=[[0, 1], 2]",
+}
 
 
-def class_from_estimator(
-    kind: type[MadeFromEstimator],
-    class_name: str,
-    base: type[Any],
-    estimator: type[Any],
-    shared: Mapping[str, Any] | None = None,
-) -> Any:
-    """Return a class of a host whose options are those of an estimator class.
+def estimators_in(package: ModuleType) -> list[type[Any]]:
+    """Return the public estimators of a package that the hosts build classes of."""
+    public = (getattr(package, name) for name in package.__all__)
+    return [one for one in public if getattr(one, "declaration", None)]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
+def options_from(estimator: Any, texts: Mapping[str, str]) -> Callable[[KindT], KindT]:
+    """Decorate a class of a host: give it the options and the docstring of an estimator.
+
+    The class may have further options, and a docstring of what holds for this host alone. Its text
+    follows that of the estimator, section by section.
 
     Parameters
     ----------
-    kind : type
-        The type of the class, which defines how it is pickled.
-    class_name : str
-        Its name.
-    base : type
-        The host's class that it inherits from.
     estimator : type
         A class with the methods of `Estimator`, usually a frozen dataclass.
-    shared : mapping, optional
-        Options of the host's class, and their defaults, that come before those of the estimator.
+    texts : mapping
+        The host's texts: the descriptions of `"parameters"`, of `"independent_rows"` and of the
+        options of each structure, and `"examples"`.
 
     Raises
     ------
@@ -130,39 +149,118 @@ def class_from_estimator(
     InvalidArgumentError
         If an option has a name that the host's class uses.
     """
-    shared = shared or {}
-    options = _options(estimator, {*dir(base), *inspect.signature(base).parameters, *shared})
+    _check_class(estimator)
+    of_class: Declaration | None = vars(estimator).get("declaration")
+    declaration: Declaration = of_class or getattr(estimator, "declaration", None) or Declaration()
+    structure = declaration.structure
+    if structure is None and getattr(estimator, "needs_graph", False):
+        structure = "graph"
+    # A subclass in another package is made by itself, not by the function of our class.
+    make: Any = (of_class and of_class.made_by) or estimator
 
-    def _estimator(self: Any) -> Any:
-        given = {option.name: getattr(self, option.name) for option in options}
-        return with_checks(estimator(**given))
+    def decorate(kind: KindT) -> KindT:
+        host_class: Any = kind
+        relations: dict[str, Any] = dict.fromkeys(STRUCTURES[structure])
+        reserved = {*dir(kind), *inspect.signature(kind).parameters, *relations}
+        options = {option.name: option for option in _options(make, estimator.__name__, reserved)}
+        annotations = {name: _annotation(option) for name, option in options.items()}
+        if structure != "distances":  # whose graph may be left out, so that it comes last
+            annotations = STRUCTURES[structure] | annotations
+        annotations |= STRUCTURES[structure]
+        defaults = relations | {name: _default(one, make) for name, one in options.items()}
+        if not declaration.is_random:
+            annotations["independent_rows"], defaults["independent_rows"] = ClassVar[bool], False
+        for name, default in defaults.items():
+            setattr(kind, name, default)
+        host_class.__annotations__ = annotations | inspect.get_annotations(kind)
+        host_class._make, host_class._option_names = staticmethod(make), tuple(options)
+        host_class.name, host_class.structure = declaration.name, structure
+        shared = [texts["parameters"]]
+        shared += [texts["independent_rows"]] if declaration.is_random else []
+        shared += [texts[structure]] if structure else []
+        argument = _IN_EXAMPLES.get(structure or "", "")
+        examples = texts["examples"].format(name=kind.__name__, argument=argument)
+        kind.__doc__ = _merged_docstring((make, kind), shared, examples)
+        return write_constructor(kind)
 
-    members = {
-        "__module__": estimator.__module__,
-        "__doc__": estimator.__doc__,
-        "__annotations__": dict.fromkeys([*shared, *(option.name for option in options)], Any),
-        **shared,
-        **{option.name: _field(option, estimator) for option in options},
-        "_estimator": _estimator,
-        "estimator_class": estimator,
-    }
-    return write_constructor(kind(class_name, (base,), members))
+    return decorate
 
 
-def _field(option: Parameter, estimator: Any) -> Any:
-    """Return the field of an option, with the estimator's default if there is one."""
-    if dataclasses.is_dataclass(estimator):
-        fields = {field.name: field for field in dataclasses.fields(estimator)}
+class Registered(type):
+    """The type of classes made of estimators of other packages, so that they can be pickled."""
+
+    recipe: tuple[Any, ...]
+
+
+copyreg.pickle(Registered, lambda kind: vars(kind).get("recipe", kind.__qualname__))
+
+
+def class_from_estimator(
+    base: type[Any],
+    suffix: str,
+    estimator: Any,
+    texts: Mapping[str, str],
+    recipe: tuple[Any, ...],
+) -> Any:
+    """Return a class of a host for an estimator of another package, whose results are checked.
+
+    Parameters
+    ----------
+    base : type
+        The host's class that it inherits from.
+    suffix : str
+        What follows the estimator's name in that of the class.
+    estimator, texts
+        As in `options_from`.
+    recipe : tuple
+        The function that returns the class, and its arguments, for pickles.
+    """
+    _check_class(estimator)
+    members = {"__module__": estimator.__module__, "recipe": recipe}
+    kind: Any = Registered(f"{estimator.__name__}{suffix}", (base,), members)
+    # No examples: they import our classes.
+    options_from(estimator, {**texts, "examples": ""})(kind)
+    kind._estimator = lambda self: with_checks(base._estimator(self))
+    return kind
+
+
+def _merged_docstring(owners: Sequence[Any], shared: Sequence[str], examples: str) -> str:
+    """Return the sections of several docstrings; `shared` begins the parameters.
+
+    The lines of shared texts are indented as in a class.
+    """
+    parameters = "\n".join(shared).replace("\n    ", "\n")
+    merged = {"": "", "Parameters": parameters}
+    for owner in owners:
+        text = inspect.cleandoc(owner.__doc__ or "")  # empty under `python -OO`
+        first, *others = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+        sections = {"": first} | dict(zip(others[::2], others[1::2], strict=True))
+        for title, section in sections.items():
+            between = "\n" if title == "Parameters" else "\n\n"
+            merged[title] = f"{merged.get(title, '')}{between}{section.strip()}".strip()
+    if examples:
+        merged.setdefault("Examples", examples)
+    return "\n\n".join(
+        f"{title}\n{'-' * len(title)}\n{section}" if title else section
+        for title, section in merged.items()
+    )
+
+
+def _annotation(option: Parameter) -> Any:
+    return Any if option.annotation is Parameter.empty else option.annotation
+
+
+def _default(option: Parameter, make: Any) -> Any:
+    """Return the default of an option, or the field of one without."""
+    if dataclasses.is_dataclass(make):
+        fields = {field.name: field for field in dataclasses.fields(make)}
         factory = fields[option.name].default_factory
         if factory is not dataclasses.MISSING:
             return dataclasses.field(default_factory=factory)
-    if option.default is Parameter.empty:
-        return dataclasses.field()
-    return dataclasses.field(default=option.default)
+    return dataclasses.field() if option.default is Parameter.empty else option.default
 
 
-def _options(estimator: Any, reserved: Collection[str]) -> list[Parameter]:
-    """Return the options of an estimator class: the arguments of its constructor."""
+def _check_class(estimator: Any) -> None:
     if not inspect.isclass(estimator):
         raise InvalidArgumentTypeError(
             f"estimator must be a class; got {estimator!r}. Pass the class itself, not an object."
@@ -173,20 +271,20 @@ def _options(estimator: Any, reserved: Collection[str]) -> list[Parameter]:
             f"{estimator.__name__} lacks {', '.join(missing)}. Inherit from "
             "shapley_adapters.estimators.Estimator and write these methods."
         )
-    options = list(inspect.signature(estimator).parameters.values())
+
+
+def _options(make: Any, owner: str, reserved: Collection[str]) -> list[Parameter]:
+    """Return the options of an estimator: the arguments of its constructor."""
+    options = list(inspect.signature(make).parameters.values())
     for option in options:
-        _check(option, estimator.__name__, reserved)
+        if option.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            raise InvalidArgumentTypeError(
+                f"{owner} takes {option}, whose names are not known. Give each option a name, as a "
+                "dataclass does."
+            )
+        if option.name in reserved:
+            raise InvalidArgumentError(
+                f"{owner} has an option {option.name!r}, a name that the host's class uses itself. "
+                "Rename the option."
+            )
     return options
-
-
-def _check(option: Parameter, owner: str, reserved: Collection[str]) -> None:
-    if option.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
-        raise InvalidArgumentTypeError(
-            f"{owner} takes {option}, whose names are not known. Give each option a name, as a "
-            "dataclass does."
-        )
-    if option.name in reserved:
-        raise InvalidArgumentError(
-            f"{owner} has an option {option.name!r}, a name that the host's class uses itself. "
-            "Rename the option."
-        )

@@ -12,7 +12,7 @@ from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray
 from ..coalitions.tables import kernel_total, random_subsets
 from ..interactions.result import InteractionRequest, SetSolution
 from .pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
-from .protocol import DesignRequest, Estimator, Solution
+from .protocol import Declaration, DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget, share_residual
 from .value_errors import ValueErrors, pooled_variances
 
@@ -37,21 +37,23 @@ class SemivalueDesign(UnitDesign):
 
 @dataclass(frozen=True)
 class Semivalue(Estimator[SemivalueDesign]):
-    """Semivalue by importance sampling, Zhang et al., 2023, Eq. 2 (ApproSemivalue).
+    """Shapley values from marginal contributions, drawn for each feature alone.
 
-    The draws of each player are independent of those of the others: a size, uniform in
-    0, …, M − 1, then a coalition of that size of the other players. The estimate is unbiased.
-    Random orders draw from the same distribution, but one order serves all players, so that a draw
-    costs half as much.
+    ApproSemivalue (Castro et al., 2009; Zhang et al., SimSHAP, 2023, Eq. 2). For each feature, a
+    size is drawn, uniform in 0, …, M − 1, then a coalition of that size of the other features.
+    Unbiased. Random orders draw from the same distribution for half the evaluations, so prefer
+    them. Needs at least 4 M + 2 evaluations.
 
     Parameters
     ----------
     antithetic : bool
-        Draw each coalition together with its complement among the other players.
+        Whether each coalition comes with its complement among the other features.
     efficient : bool
-        Share the efficiency residual equally.
+        Whether attributions are corrected, all by the same amount, to sum to the difference of the
+        outputs with all features and with none.
     """
 
+    declaration: ClassVar[Declaration | None] = Declaration("semivalue")
     has_units: ClassVar[bool] = True
 
     antithetic: bool = True
@@ -148,20 +150,25 @@ class Semivalue(Estimator[SemivalueDesign]):
 
 @dataclass(frozen=True)
 class SimSemivalue(Estimator[CoalitionDraws]):
-    """Sim-semivalue, Zhang et al., 2023, Table 1 and Eq. 14.
+    """Shapley values from one draw of coalitions for all features, signed by membership.
 
-    A coalition of s players, drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and
-    subtracts γ s v(S) from the other players. The estimate is unbiased. It is exactly efficient,
-    because these changes sum to 0.
+    The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14). A coalition of s features,
+    drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and subtracts γ s v(S) from the
+    other features. For the same draws it equals the unbiased form of least squares. Unbiased;
+    attributions sum exactly to the difference of the outputs with all features and with none. Works
+    with any budget of at least 4 evaluations, but has a larger variance than random orders.
 
     Parameters
     ----------
     paired : bool
-        Draw each coalition together with its complement.
+        Whether each coalition comes with its complement.
     centred : bool
-        Subtract from each value the straight line between v(∅) and v(N); see
-        `CoalitionDraws.targets`. The paper does not.
+        Whether to subtract first the linear interpolation between the outputs without and with all
+        features; see `CoalitionDraws.targets`. This lowers the variance and does not change the
+        expectation. The paper's form does not subtract it.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("sim-semivalue")
 
     paired: bool = True
     centred: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ...coalitions.tables import pack, select_units
 from ...errors import BudgetError
 from ...graphs.causal_graph import CausalGraph
 from ...graphs.linear_extensions import TooManyIdealsError, draw_orders_within, weighted_steps
-from ..protocol import DesignRequest, GraphView, Solution
+from ..protocol import Declaration, DesignRequest, GraphView, Solution
 from ..value_errors import pooled_mean_and_error
 from .linear_design import (
     LinearDesign,
@@ -43,15 +44,21 @@ class OrderDraws(ComponentDraws):
 
 @dataclass(frozen=True)
 class Asymmetric(LinearEstimator):
-    """Asymmetric Shapley values (Frye, Rowat and Feige, 2020).
+    """Asymmetric Shapley values: contributions in orders in which causes come before effects.
 
-    The value of a player is its mean contribution over all orders in which causes come before
-    their effects; all of these are equally likely. They are linear in the game and efficient.
-    Where the budget pays for all coalitions that begin such orders, values are exact. Elsewhere
-    orders are drawn, which is unbiased. An order has no reverse here: that would begin with the
-    effects. For the same reason no estimator that pairs coalitions with their complements, or
-    weights them by their size, can estimate these values.
+    The value of a feature is its mean contribution over all these orders, each as likely as the
+    others (Frye, Rowat and Feige, Asymmetric Shapley Values, NeurIPS 2020). If absent features are
+    drawn given the present ones, as by the classes `Gaussian` of both hosts, causes get credit for
+    what their effects tell. Attributions sum exactly to the difference of the outputs with all
+    features and with none. If the budget pays for all coalitions that begin such orders, they are
+    exact; otherwise orders are drawn, which is unbiased. Trees, lists of lists and their
+    combinations may have any number of features. Other partial orders may have 65,536 sets of
+    features that hold the causes of all of them; more are refused. No other estimator has these
+    values: others weight coalitions by their size, or pair them with their complements, which is
+    right for the Shapley value alone.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("asymmetric", "causes")
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of an order, or of two to estimate standard errors."""

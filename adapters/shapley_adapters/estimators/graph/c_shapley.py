@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ...graphs.connected_sets import (
     set_weights,
     subgraph_of,
 )
-from ..protocol import Design, DesignRequest, GraphView
+from ..protocol import Declaration, Design, DesignRequest, GraphView
 from .c_shapley_regression import ConnectedRegression
 from .linear_design import (
     LinearDesign,
@@ -51,7 +52,46 @@ VARIANTS = ("sum", "regression")
 _OF_SUM = {"weighting": "myerson", "marginals": "removal"}
 _OF_REGRESSION = {"shapes": "auto", "kernel": "shapley", "efficient": False}
 
-OPTIONS = """variant : {"sum", "regression"}
+WEIGHTINGS = ("myerson", "paper")
+
+CONTEXTS = ("removed", "kept")
+
+MARGINALS = ("removal", "components")
+
+
+def c_shapley(
+    order: int | str = "auto",
+    variant: str = "sum",
+    context: str = "removed",
+    *,
+    weighting: str = "myerson",
+    marginals: str = "removal",
+    shapes: str = "auto",
+    kernel: str = "shapley",
+    efficient: bool = False,
+) -> CShapley | ConnectedRegression:
+    """C-Shapley values: marginal contributions to connected sets of features on a graph.
+
+    For features with neighbours, such as words, pixels or atoms, if features that are far apart
+    hardly interact. The value of feature i is a weighted sum of v(U) − v(U∖i) over the connected
+    sets U around i, within `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019,
+    Definition 2). On a text these sets are the n-grams around a word. Attributions do not sum to
+    the difference of the outputs. The cost depends on order and graph: about k² + 2k evaluations
+    per word for order k on a text. Without a budget, a given order may need up to 65,536
+    evaluations per row. If the order costs more than the budget, random orders of the large
+    neighbourhoods are drawn. A feature then gets its marginal contribution to its component when it
+    arrives. This is unbiased for the C-Shapley value of that order, and has standard errors.
+    Everything else is exact, with standard errors of 0. For the regression and for
+    `weighting="paper"`, nothing is drawn. `last_estimate.orders` holds the order used.
+
+    Parameters
+    ----------
+    order : int or "auto"
+        The largest distance of considered features, in edges; for the regression, the largest size
+        of the sets. By default the largest order that the budget allows. For the sum it is at least
+        1; if order 1 costs more, random orders are drawn. If the budget allows no neighbours at
+        all, each feature is taken by itself, with a warning.
+    variant : {"sum", "regression"}
         The sum of Definition 2, or the regression of v(U) − v(∅) on the members of U, over small
         connected sets U (4.3.2).
     context : {"removed", "kept"}
@@ -69,29 +109,10 @@ OPTIONS = """variant : {"sum", "regression"}
         with sides up to `order`. "auto": squares on grids, and connected sets on other graphs.
     kernel : {"shapley", "equal"}
         The weights of the regression: those of the Shapley kernel, or equal ones. With hundreds of
-        features, the kernel gives almost all weight to single features."""
-"""The meaning of the options, for the hosts' docstrings."""
-
-
-WEIGHTINGS = ("myerson", "paper")
-
-CONTEXTS = ("removed", "kept")
-
-MARGINALS = ("removal", "components")
-
-
-def c_shapley(
-    order: int | str,
-    variant: str,
-    context: str,
-    *,
-    weighting: str,
-    marginals: str,
-    shapes: str,
-    kernel: str,
-    efficient: bool,
-) -> CShapley | ConnectedRegression:
-    """Return the sum over connected sets, or the regression on them.
+        features, the kernel gives almost all weight to single features.
+    efficient : bool
+        Whether the regression is made to sum to the difference of the outputs with all features and
+        with none.
 
     Raises
     ------
@@ -124,7 +145,7 @@ def c_shapley(
 
 @dataclass(frozen=True)
 class CShapley(LinearEstimator):
-    """C-Shapley of order k, Chen et al., 2019, Definition 2 (Eq. 6), on any graph.
+    """The sum over connected sets; `c_shapley` describes its options.
 
     φ_i = Σ_U c(U) (v(U) − v(U∖i)) over the connected sets U ∋ i within k edges of i. Not
     efficient: an approximation of the Shapley value of games in which players that are far apart,
@@ -135,26 +156,10 @@ class CShapley(LinearEstimator):
     arrives, U is the component of i among the players that have arrived. The probability of a set
     is its weight c(U), so the draws are unbiased for the C-Shapley value of that order. Listed
     neighbourhoods are exact, with standard errors of 0; the others have standard errors from the
-    draws.
-
-    Parameters
-    ----------
-    order : int or "auto"
-        The number of edges up to which other players are considered, the same for all players.
-        "auto" is the largest order whose coalitions are within the budget. If order 1 costs more,
-        it is drawn. If the budget is too small for these draws, too, the order is 0.
-    weighting : {"myerson", "paper"}
-        The weight c(U) of a set of u nodes that has b neighbours within the neighbourhood.
-        "myerson" is (u − 1)! b! / (u + b)!, with which additive games are exact on every graph.
-        "paper" is 2 / (u (u + 1) (u + 2)), the same for b = 2, as in the middle of a line. The
-        paper's weights are no probabilities, so this option never draws.
-    context : {"removed", "kept"}
-        Whether players outside the neighbourhood are absent, as in the paper, or present.
-    marginals : {"removal", "components"}
-        The contribution of a player to U: v(U) − v(U∖i), as in the paper, or v(U) less the sum of
-        the values of the components of U∖i. The latter evaluates fewer coalitions. It is the
-        Myerson value if the order covers the graph.
+    draws. With `marginals="components"`, it is the Myerson value if the order covers the graph.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("C-Shapley", "graph", made_by=c_shapley)
 
     order: int | str = "auto"
     weighting: str = "myerson"

@@ -13,7 +13,7 @@ from ...array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ...coalitions.tables import all_coalitions
 from ...errors import BudgetError
 from ...hierarchies.player_tree import Unions
-from ..protocol import DesignRequest, Estimator, GraphView, Solution
+from ..protocol import Declaration, DesignRequest, Estimator, GraphView, Solution
 from ..value_errors import ValueErrors
 from .context_model import ContextModel
 from .linear_design import LinearDesign, LinearDesignBuilder
@@ -23,18 +23,23 @@ from .union_contexts import Growth, UnionContexts, first_contexts
 
 @dataclass(frozen=True)
 class Hierarchy(Estimator[Any]):
-    """Owen values of a tree of players (Owen, 1977; for more levels Winter, 1989).
+    """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares.
 
-    The value of a player is its mean contribution over all orders in which the players of each
-    union are together. Where the budget pays for all coalitions of these orders, it is exact.
-    Elsewhere orders of the unions at the top are drawn, and then, where most is unknown, orders of
-    the parts of a union in its place. A union has several places, and is not split in all of them:
-    there, its parts get values predicted from those in which it is. They share the value of a union
-    that is not split anywhere equally. Values are biased by what is predicted, and the errors hold
-    it: from predictions of contexts left out, whose squared errors grow with a power of the union's
-    squared value.
+    The value of a feature is its mean contribution over all orders in which the features of each
+    union stay together (Owen, 1977; for more than two levels Winter, 1989). If the budget pays for
+    all coalitions of these orders, values are exact. Otherwise the unions at the top are put in an
+    order and its reverse, and then, where most is unknown, the parts of unions in their places. The
+    features of a union that is not split share its value equally. A union that is split in some
+    places gets predicted values in the others: values are biased by these, and errors hold how far
+    they may be off. By default the budget is at most 1,008 evaluations. The values of each union
+    sum to its own value, and all of them to the difference of the outputs with all features and
+    with none. `last_estimate.unions` holds the unions that are not split, and
+    `last_estimate.union_errors` the errors of their values. In shap, `hierarchical_values` and
+    `clustering` of the Explanation hold the tree of texts, of images and of maskers with a
+    clustering, so that `shap.plots.text` shows unions that are not split as phrases.
     """
 
+    declaration: ClassVar[Declaration | None] = Declaration("hierarchy", "hierarchy")
     needs_graph: ClassVar[bool] = True
     has_unions: ClassVar[bool] = True
 

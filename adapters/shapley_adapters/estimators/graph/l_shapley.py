@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...arguments import checked_choice
 from ...array_types import IntArray
 from ...coalitions.tables import all_coalitions, size_weights
-from ..protocol import Design, DesignRequest, GraphView
+from ..protocol import Declaration, Design, DesignRequest, GraphView
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,
@@ -36,23 +37,30 @@ CONTEXTS = ("removed", "kept")
 
 @dataclass(frozen=True)
 class LShapley(LinearEstimator):
-    """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
+    """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
-    φ_i is the Shapley value of i in the game among the players within k edges. It is exact if the
-    order reaches all players; otherwise it approximates games in which players that are far apart
-    do not interact. It is not efficient. If the order costs more than the budget, small
-    neighbourhoods are enumerated. For each of the others, random orders and their reverses are
-    drawn (4.3.1): unbiased for the L-Shapley value of that order, with standard errors.
+    For features with neighbours, such as words, pixels or atoms, if features that are far apart
+    hardly interact. The value of feature i is its Shapley value in the game of the features within
+    `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). Attributions do
+    not sum to the difference of the outputs unless the order covers the graph. The cost depends on
+    order and graph: 2^(2k) evaluations per word for order k on a text. Without a budget, a given
+    order may need up to 65,536 evaluations per row. If the order costs more than the budget, random
+    orders of the large neighbourhoods are drawn (4.3.1). This is unbiased for the L-Shapley value
+    of that order, and has standard errors. Everything else is exact, with standard errors of 0.
+    `last_estimate.orders` holds the order used.
 
     Parameters
     ----------
     order : int or "auto"
-        The number of edges up to which other players are considered, the same for all players.
-        "auto" is the largest order whose coalitions are within the budget. If order 1 costs more,
-        it is drawn. If the budget is too small for these draws, too, the order is 0.
+        The largest distance of considered features, in edges. By default the largest order that the
+        budget allows, and at least 1; if order 1 costs more, random orders are drawn. If the budget
+        does not allow these either, the order is 0, with a warning.
     context : {"removed", "kept"}
-        Whether players outside the neighbourhood are absent, as in the paper, or present.
+        Whether features outside the neighbourhood are absent, as in the paper, or present, as in
+        the authors' code.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("L-Shapley", "graph")
 
     order: int | str = "auto"
     context: str = "removed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -23,7 +23,7 @@ from ...graphs.connected_sets import (
     set_weights,
     subgraph_of,
 )
-from ..protocol import Design, DesignRequest, GraphView, Solution
+from ..protocol import Declaration, Design, DesignRequest, GraphView, Solution
 from ..value_errors import ValueErrors, mean_and_error, weighted_sums
 from .linear_design import (
     LinearDesign,
@@ -232,14 +232,18 @@ def _arrive(
 
 @dataclass(frozen=True)
 class Myerson(LinearEstimator):
-    """The Myerson value (Myerson, 1977; Chen et al., 2019, 4.2), on any graph.
+    """Myerson values: Shapley values of features that act together only where connected.
 
-    The Shapley value of the game v(∅) + Σ_C (v(C) − v(∅)) over the components C of a coalition:
-    players that are not connected within it do not act together. It needs only the values of
-    connected sets. If these cost more than the budget, random orders and their reverses are drawn:
-    unbiased, with standard errors. The attributions of a component C of the graph sum to
-    v(C) − v(∅) exactly. A null player may have an attribution, because it connects other players.
+    For features with neighbours, such as atoms of a molecule. The value of a coalition is the sum
+    of the values of its connected components. The Myerson value (1977) is the Shapley value of this
+    game (Chen et al., 2019, 4.2). It needs the values of connected sets only. If there are more of
+    them than the budget allows, random orders and their reverses are drawn; the estimate is then
+    unbiased and has standard errors. The values of each component of the graph sum exactly to the
+    value of this component alone. A feature that changes no output may get a value, because it
+    connects others.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("Myerson", "graph")
 
     @property
     def is_unbiased(self) -> bool:

@@ -36,7 +36,7 @@ from ...interactions.result import InteractionRequest, SetSolution
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
 from ..order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
 from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
-from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
+from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
@@ -50,19 +50,6 @@ _MANY_PLAYERS = 30
 Measured at 2 to 8 evaluations per player on sparse, dense, additive and saturating games, texts,
 votes and networks: orders have .1 to 1.5 times the error with 120 players, .65 times in the
 geometric mean; .9 times with 30 players, and 1.3 times with 11."""
-
-OPTIONS = """paired : bool
-        Whether each coalition is evaluated with its complement; quadratic models are then exact.
-    sizes : {"kernel", "leverage"}
-        The distribution of coalition sizes: the Shapley kernel, or leverage scores, which are
-        uniform over sizes.
-    replacement : bool
-        Whether coalitions are drawn with replacement. If not, each is drawn at most once, with
-        weights that account for this.
-    unbiased : bool
-        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
-        instead of the matrix of the draws."""
-"""The meaning of the options, for the hosts' docstrings."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +132,52 @@ class LeastSquaresDesign(Design):
         return weights
 
 
+def least_squares(
+    paired: bool = True, sizes: str = "kernel", replacement: bool = True, unbiased: bool = False
+) -> LeastSquares | UnbiasedLeastSquares:
+    """Shapley values as the solution of a weighted regression (KernelSHAP).
+
+    Attributions sum exactly to the difference of the outputs with all features and with none. By
+    default the estimator is consistent, with a bias in proportion to 1 / budget. `unbiased=True`
+    has no bias but a larger variance. The counterpart of shap's kernel explainer and of captum's
+    `KernelShap`, for all rows at once, with pairs and standard errors. Needs at least 4
+    evaluations. Few evaluations are spent on random orders, and the regression is on differences of
+    successive outputs: below 2 M + 2 or, with more than 30 features, until draws of coalitions
+    would cover the single features, at 8 to 15 evaluations per feature.
+
+    Parameters
+    ----------
+    paired : bool
+        Whether each coalition is evaluated with its complement; quadratic models are then exact.
+    sizes : {"kernel", "leverage"}
+        The distribution of coalition sizes: the Shapley kernel, or leverage scores, which are
+        uniform over sizes.
+    replacement : bool
+        Whether coalitions are drawn with replacement. If not, each is drawn at most once, with
+        weights that account for this.
+    unbiased : bool
+        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
+        instead of the matrix of the draws.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the unbiased form is combined with other sizes or draws without replacement.
+    """
+    regression = LeastSquares(paired, sizes, replacement)
+    if not checked_flag("unbiased", unbiased):
+        return regression
+    if sizes != "kernel" or not replacement:
+        raise InvalidArgumentError(
+            "unbiased=True draws independently by the Shapley kernel; leave sizes='kernel' and "
+            f"replacement=True. Got sizes={sizes!r}, replacement={replacement!r}."
+        )
+    return UnbiasedLeastSquares(paired)
+
+
 @dataclass(frozen=True)
 class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
-    """Regression of the values on the present players, weighted by the Shapley kernel.
+    """The regression on the draws; `least_squares` describes its options.
 
     Coalition sizes are enumerated if the expected draws would cover all their coalitions, from the
     smallest and largest sizes inwards. Coalitions of the other sizes are drawn. Efficiency holds
@@ -163,16 +193,11 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
     single players or, with more than 30 players, if draws by the kernel would not cover them.
     `sizes` and `replacement` then do not matter.
 
-    Parameters
-    ----------
-    paired : bool
-        Evaluate each coalition together with its complement; quadratic games are then exact.
-    sizes : {"kernel", "leverage"}
-        The distribution of the sizes of drawn coalitions.
-    replacement : bool
-        Draw with replacement. If not, draw as many distinct coalitions of each size as the expected
-        number of draws with replacement, weighted by the inverse of their inclusion probability.
+    Without replacement, as many distinct coalitions of each size are drawn as the expected number
+    of draws with replacement, weighted by the inverse of their inclusion probability.
     """
+
+    declaration: ClassVar[Declaration | None] = Declaration("least squares", made_by=least_squares)
 
     paired: bool = True
     sizes: str = "kernel"
@@ -546,24 +571,3 @@ def _constrained_inverse(n_players: int) -> FloatArray:
     of_ones = inverse.sum(axis=1)
     constrained: FloatArray = inverse - np.outer(of_ones, of_ones) / of_ones.sum()
     return constrained
-
-
-def least_squares(
-    paired: bool, sizes: str, replacement: bool, unbiased: bool
-) -> LeastSquares | UnbiasedLeastSquares:
-    """Return the regression of the draws, or the form with the exact matrix.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the unbiased form is combined with other sizes or draws without replacement.
-    """
-    regression = LeastSquares(paired, sizes, replacement)
-    if not checked_flag("unbiased", unbiased):
-        return regression
-    if sizes != "kernel" or not replacement:
-        raise InvalidArgumentError(
-            "unbiased=True draws independently by the Shapley kernel; leave sizes='kernel' and "
-            f"replacement=True. Got sizes={sizes!r}, replacement={replacement!r}."
-        )
-    return UnbiasedLeastSquares(paired)

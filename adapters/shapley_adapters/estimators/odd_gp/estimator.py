@@ -19,7 +19,7 @@ from ...array_types import (
     ValueArray,
 )
 from ...coalitions.tables import complements
-from ...cooperators.choices import checked_prior
+from ...cooperators.choices import Cooperators, checked_prior
 from ...errors import InvalidArgumentError
 from ...interactions.indices import Index, single_players
 from ...interactions.result import InteractionRequest, SetSolution, membership
@@ -32,6 +32,7 @@ from ..pair_folds import (
     select_draws,
 )
 from ..protocol import (
+    Declaration,
     Design,
     DesignRequest,
     Estimator,
@@ -142,31 +143,47 @@ class OddDesign(Design):
 
 @dataclass(frozen=True)
 class OddGP(Estimator[OddDesign]):
-    """Gaussian-process regression on the game, whose odd part gives the Shapley values.
+    """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
-    The prior has interactions of all sizes. Its hyperparameters say how strongly each player takes
-    part in interactions, and which sizes matter. They are fitted to the values of the row by the
-    marginal likelihood. The interactions do not explain each value exactly. The residual is a part
-    of the game as well, so that the posterior is exact once all pairs are evaluated. Given the
-    hyperparameters, the posterior mean is linear in the values. It satisfies efficiency exactly. It
-    shrinks towards the prior mean, and so is not unbiased over the choice of coalitions. Standard
-    errors are posterior standard deviations: the uncertainty about the game, given the values.
+    The most accurate estimator of this package on all models and games of its benchmarks, for
+    budgets of at least four evaluations per feature. It evaluates pairs of complementary
+    coalitions, selected so that they leave little posterior variance. A prior over interactions of
+    all odd sizes predicts the other coalitions. The strengths of the prior and the weight of each
+    feature are fitted to the values of each row by the marginal likelihood. Attributions sum
+    exactly to the difference of the outputs with all features and with none. They are exact when
+    all coalitions are evaluated. Otherwise the estimate is biased: it shrinks interactions that the
+    evaluations do not determine. Standard errors are posterior standard deviations. Works with any
+    budget of at least 4 evaluations. Learning takes about 3 milliseconds per row and output at 200
+    evaluations, and 17 at 800.
+
+    A graph says which features are near each other. Interactions of near features are then expected
+    to be larger, if the values of the row do not deny it. Of use from about 4 evaluations per
+    feature on, most for networks on graphs.
 
     Parameters
     ----------
     weights : {"learned", "equal"}
-        Whether each player has its own strength in interactions.
+        Whether features have different weights in interactions, learned per row. With equal weights
+        all rows share their linear algebra, which takes less than a millisecond per row, but the
+        estimates are less accurate.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
-        How to compute the players' scores, which give the prior of the strengths; None for none.
+        Scores of the interactions of features, as a prior of the weights. None: no scores. Other
+        values as in SHEAR, except `"auto"`: it computes derivatives if the model has them, at M + 1
+        backward passes per row, and no scores otherwise. `last_estimate.cooperators` names the kind
+        used. Scores help below 16 evaluations per feature.
     unbiased : bool
-        Draw all pairs at random, in folds. The posterior mean, given all other pairs, is the
-        control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
+        Whether the estimates are unbiased, for users who average or subtract many of them. All
+        pairs are then drawn at random, in eight parts. The posterior given the other parts predicts
+        each part, and the part corrects the errors of these predictions without bias. Standard
+        errors describe the random choice of coalitions. The error is mostly 1.2 to 2.5 times that
+        of the biased estimate, and learning takes eight times as long.
     """
 
+    declaration: ClassVar[Declaration | None] = Declaration("odd GP", "distances")
     has_orders_for_few_rows: ClassVar[bool] = True
 
     weights: str = "learned"
-    cooperators: str | ScoreArray | None = None
+    cooperators: Cooperators | None = None
     unbiased: bool = False
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ estimated from the variances of all players.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 import scipy.sparse
@@ -26,9 +26,9 @@ from ...array_types import (
     WordArray,
 )
 from ...coalitions.tables import pack, select_units, units_within
-from ...cooperators.choices import LEARNED, checked_cooperators
+from ...cooperators.choices import LEARNED, Cooperators, checked_cooperators
 from ...errors import InvalidArgumentError
-from ..protocol import Design, DesignRequest, Estimator, Solution
+from ..protocol import Declaration, Design, DesignRequest, Estimator, Solution
 from ..units import share_residual
 from ..value_errors import ValueErrors, pooled_variances
 from .residual_draws import UnitDraws
@@ -196,32 +196,44 @@ class ShearDesign(Design):
 
 @dataclass(frozen=True)
 class Shear(Estimator[ShearDesign]):
-    """SHEAR (Wang et al., 2022, Eq. 12–14). All players share one budget and all coalitions.
+    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
+
+    With N evaluations per feature, all subsets of its log2(N / 2) strongest cooperators are
+    evaluated (Wang et al., Accelerating Shapley Explanation via Contributive Cooperator Selection,
+    ICML 2022, Eq. 12–14). All features share one budget: a coalition that several features need is
+    evaluated once, and the saved evaluations are used for others. Unbiased with the default
+    options, and efficient. Needs at least 4 M + 2 evaluations.
 
     Parameters
     ----------
-    complement : {"posterior", "uniform", "none"}
-        How players that are not cooperators are drawn. `"posterior"`: if s of the K cooperators are
-        present, each other player is present with probability t ~ Beta(s + 1, K − s + 1), as in a
-        random order of all players. This is unbiased. `"uniform"`: with probability 1/2 (the
-        authors' code). `"none"`: they are absent (Eq. 13). The last two are biased.
-    antithetic : bool
-        Whether the second context of a unit is the complement of the first, so that it contains
-        the complementary random players.
-    efficient : bool
-        Add the efficiency residual v(N) − v(∅) − Σφ to the players, in proportion to their scores.
-        The scores do not depend on the draws, so this adds no bias.
     cooperators : {"auto", "hessian", "gradient", "difference", "random", "learned"} or array
-        How the scores are computed, by which each player's cooperators are selected; or the
-        scores as an array, (M, M) or (R, M, M). `"learned"`: a regression learns the interactions
-        from the values. The draws, with random cooperators, estimate only what it leaves, and each
-        of them serves all players; see `residual_draws`. This is unbiased and efficient.
+        How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11) of a torch
+        module, 1 + M backward passes. `"gradient"`: differences of first derivatives, M + 1
+        backward passes, suited to ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations, for
+        any model. `"auto"`: the first of these that gives scores other than zero for the row;
+        differences only if they cost at most half the budget, otherwise at random. `"learned"`: a
+        regression learns the interactions from all values, for any model; the draws, of which each
+        serves all features, estimate only what it leaves. The most accurate. An array, (M, M)
+        or (R, M, M) for R rows, holds your scores. Backward passes are reported, and are not part
+        of the budget.
+    complement : {"posterior", "uniform", "none"}
+        How the features that are not cooperators are drawn. `"posterior"`: if s of the K
+        cooperators are present, each other feature is present with probability
+        t ~ Beta(s + 1, K − s + 1), as in a random order, which is unbiased. `"uniform"`: each with
+        probability 1/2, as in the authors' code. `"none"`: not at all (Eq. 13).
+    antithetic : bool
+        Whether complementary subsets of the cooperators get complementary draws (4.2).
+    efficient : bool
+        Whether attributions are made to sum to the difference of the outputs with all features and
+        with none. The residual is shared in proportion to scores, which adds no bias.
     """
 
+    declaration: ClassVar[Declaration | None] = Declaration("SHEAR")
+
+    cooperators: Cooperators = "auto"
     complement: str = "posterior"
     antithetic: bool = True
     efficient: bool = True
-    cooperators: str | ScoreArray = "auto"
 
     def __post_init__(self) -> None:
         checked_choice("complement", self.complement, COMPLEMENTS)

@@ -1,0 +1,126 @@
+"""Written by tests/test_public_signatures.py, for type checkers and editors."""
+
+from shapley_adapters.constructors import write_constructor
+from shapley_adapters.cooperators.choices import Cooperators
+from shapley_adapters.graphs.causal_graph import CausalEdges, CausalOrder
+from shapley_adapters.graphs.reading import GraphLike
+from shapley_adapters.hierarchies.reading import HierarchyLike
+
+from .methods import attribution_class
+from .networks import FastShap, SimShap
+from .sampling_attribution import SamplingAttribution
+
+__all__ = [
+    "Asymmetric",
+    "Best",
+    "CShapley",
+    "Exact",
+    "FastShap",
+    "Hierarchy",
+    "LShapley",
+    "LeastSquares",
+    "Myerson",
+    "OddGP",
+    "RandomOrder",
+    "Semivalue",
+    "Shear",
+    "SimSemivalue",
+    "SimShap",
+    "attribution_class",
+]
+
+@write_constructor
+class Asymmetric(SamplingAttribution):
+    """Asymmetric Shapley values: contributions in orders in which causes come before effects."""
+
+    order: CausalOrder | None = ...
+    graph: CausalEdges | None = ...
+
+@write_constructor
+class Best(SamplingAttribution):
+    """Exact Shapley values where they cost no more, otherwise the best estimate for the time."""
+
+@write_constructor
+class CShapley(SamplingAttribution):
+    """C-Shapley values: marginal contributions to connected sets of features on a graph."""
+
+    graph: GraphLike | None = ...
+    order: int | str = ...
+    variant: str = ...
+    context: str = ...
+    weighting: str = ...
+    marginals: str = ...
+    shapes: str = ...
+    kernel: str = ...
+    efficient: bool = ...
+
+@write_constructor
+class Exact(SamplingAttribution):
+    """Shapley values by enumeration of all 2^M coalitions, for up to 20 features."""
+
+@write_constructor
+class Hierarchy(SamplingAttribution):
+    """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares."""
+
+    hierarchy: HierarchyLike | None = ...
+
+@write_constructor
+class LShapley(SamplingAttribution):
+    """L-Shapley values: each feature's Shapley value among its neighbours on a graph."""
+
+    graph: GraphLike | None = ...
+    order: int | str = ...
+    context: str = ...
+
+@write_constructor
+class LeastSquares(SamplingAttribution):
+    """Shapley values as the solution of a weighted regression (KernelSHAP)."""
+
+    paired: bool = ...
+    sizes: str = ...
+    replacement: bool = ...
+    unbiased: bool = ...
+
+@write_constructor
+class Myerson(SamplingAttribution):
+    """Myerson values: Shapley values of features that act together only where connected."""
+
+    graph: GraphLike | None = ...
+
+@write_constructor
+class OddGP(SamplingAttribution):
+    """Shapley values as the posterior of a Gaussian process on the odd part of the game."""
+
+    weights: str = ...
+    cooperators: Cooperators | None = ...
+    unbiased: bool = ...
+    graph: GraphLike | None = ...
+
+@write_constructor
+class RandomOrder(SamplingAttribution):
+    """Shapley values from random orders of the features and their reverses."""
+
+    antithetic: bool = ...
+
+@write_constructor
+class Semivalue(SamplingAttribution):
+    """Shapley values from marginal contributions, drawn for each feature alone."""
+
+    antithetic: bool = ...
+    efficient: bool = ...
+
+@write_constructor
+class Shear(SamplingAttribution):
+    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random."""
+
+    cooperators: Cooperators = ...
+    complement: str = ...
+    antithetic: bool = ...
+    efficient: bool = ...
+
+@write_constructor
+class SimSemivalue(SamplingAttribution):
+    """Shapley values from one draw of coalitions for all features, signed by membership."""
+
+    paired: bool = ...
+    centred: bool = ...
