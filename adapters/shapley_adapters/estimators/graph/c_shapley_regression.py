@@ -77,29 +77,12 @@ class ConnectedRegressionDesign(WholeDesign):
 
 @dataclass(frozen=True)
 class ConnectedRegression(Estimator[Any]):
-    """The regression variant of C-Shapley, Chen et al., 2019, 4.3.2, on any graph.
+    """The regression on small connected sets U; `c_shapley` describes its options.
 
-    Weighted least squares of v(U) − v(∅) on the members of U, over small connected sets U. The
-    solution is (XᵀWX)⁻¹XᵀWF; the paper prints it without W on the right side. The method is
-    deterministic and has no standard errors.
-
-    Parameters
-    ----------
-    order : int or "auto"
-        The largest size of the sets, or of the sides of the squares. "auto" is the largest order
-        within the budget.
-    shapes : {"auto", "connected", "squares"}
-        "connected": all connected sets of at most `order` players; on a line these are the runs.
-        "squares": the squares (cubes) of a grid, as in the paper. "auto": squares on grids, and
-        connected sets on other graphs.
-    kernel : {"shapley", "equal"}
-        The weights of the sets. "shapley" is the Shapley kernel: a set of u of d players has the
-        weight (d − 1) / (C(d, u) u (d − u)). With hundreds of players, single players then have
-        almost all of the weight.
-    efficient : bool
-        Whether the regression is constrained so that the attributions sum to v(N) − v(∅).
-    context : {"removed", "kept"}
-        The target of the regression: v(U) − v(∅) for "removed", v(N) − v(N∖U) for "kept".
+    Chen et al., 2019, 4.3.2, on any graph: weighted least squares of v(U) − v(∅), or with
+    `context="kept"` of v(N) − v(N∖U), on the members of U. The solution is (XᵀWX)⁻¹XᵀWF; the paper
+    prints it without W on the right side. The Shapley kernel gives a set of u of d players the
+    weight (d − 1) / (C(d, u) u (d − u)). The method is deterministic and has no standard errors.
     """
 
     needs_graph: ClassVar[bool] = True
