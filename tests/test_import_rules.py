@@ -331,7 +331,7 @@ def assert_named(found, package, extra):
         ("slicer", "import shap_ext.criteria", "shap"),  # which shap needs
         ("captum", "import captum_ext", "captum"),
         pytest.param(
-            *("torch", "from captum_ext.attributions.methods import Shear", "captum"),
+            *("torch", "from captum_ext.attributions import Shear", "captum"),
             marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
         ),
     ],

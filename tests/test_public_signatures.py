@@ -18,13 +18,6 @@ ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
 OWN = ("captum_ext", "shap_ext", "shapley_adapters")
 STUBS = ("captum_ext.attributions", "shap_ext.explainers")
-TYPES = {
-    "CausalEdges": "shapley_adapters.graphs.causal_graph",
-    "CausalOrder": "shapley_adapters.graphs.causal_graph",
-    "Cooperators": "shapley_adapters.cooperators.choices",
-    "GraphLike": "shapley_adapters.graphs.reading",
-    "HierarchyLike": "shapley_adapters.hierarchies.reading",
-}
 
 
 def test_public_signatures_are_those_of_the_snapshot():
@@ -115,33 +108,32 @@ def parameters(value):
 
 
 def stub(name_of_package):
-    """Return the path and the text of what type checkers see of the classes of a package."""
+    """Return the path and the text of what type checkers see of the classes of a package.
+
+    Its imports are written by hand; a new alias in the type of an option needs one.
+    """
     package = importlib.import_module(name_of_package)
-    public = {name: getattr(package, name) for name in sorted(package.__all__)}
-    built = {name: one for name, one in public.items() if one.__module__ == name_of_package}
-    base = built[min(built)].__base__
-    origins = {name: one.__module__ for name, one in public.items() if name not in built}
-    origins |= {base.__name__: base.__module__}
-    origins |= {"write_constructor": "shapley_adapters.constructors"}
-    classes = []
-    for name, kind in built.items():
-        options = {n: t for n, t in inspect.get_annotations(kind).items() if isinstance(t, str)}
+    path = Path(str(package.__file__)).with_suffix(".pyi")
+    public = sorted(package.__all__)
+    by_hand = path.read_text("utf-8").partition("__all__")[0]
+    lines = [f"{by_hand}__all__ = [", *(f'    "{name}",' for name in public), "]"]
+    for name in public:
+        kind = getattr(package, name)
+        if "_option_names" not in vars(kind):
+            continue  # is not built of an estimator
+        options = inspect.signature(kind).parameters
         summary, *_ = kind.__doc__.splitlines()
-        fields = [f"    {option}: {annotation} = ..." for option, annotation in options.items()]
-        classes += ["@write_constructor", f"class {name}({base.__name__}):"]
-        classes += [f'    """{summary}"""', "", *fields, *[""] * bool(fields)]
-        aliases = set(re.findall(r"\w+", " ".join(options.values()))) & set(TYPES)
-        origins |= {alias: TYPES[alias] for alias in aliases}
-    lines = ['"""Written by tests/test_public_signatures.py, for type checkers and editors."""']
-    here = ""
-    for module in sorted(set(origins.values()), key=lambda one: (one.startswith(OWN[:2]), one)):
-        names = ", ".join(sorted(name for name, origin in origins.items() if origin == module))
-        shown = module.removeprefix(name_of_package)
-        lines += [""] * (here != shown[0])  # between other packages and this one
-        lines += [f"from {shown} import {names}"]
-        here = shown[0]
-    lines += ["", "__all__ = [", *(f'    "{name}",' for name in public), "]", "", *classes]
-    return Path(str(package.__file__)).with_suffix(".pyi"), "\n".join(lines)
+        lines += ["", f"class {name}({kind.__base__.__name__}):", f'    """{summary}"""', ""]
+        own = inspect.get_annotations(kind)
+        lines += [f"    {option}: {own[option]}" for option in own if option in options]
+        arguments = [
+            f"        {option}: {one.annotation}{'' if one.default is one.empty else ' = ...'},"
+            for option, one in options.items()
+        ]
+        n_by_position = sum(one.kind is not one.KEYWORD_ONLY for one in options.values())
+        arguments.insert(n_by_position, "        *,")
+        lines += ["    def __init__(", "        self,", *arguments, "    ) -> None: ..."]
+    return path, "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

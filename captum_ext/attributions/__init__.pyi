@@ -1,11 +1,12 @@
-"""Written by tests/test_public_signatures.py, for type checkers and editors."""
+"""What type checkers and editors read; tests/test_public_signatures.py writes the classes."""
 
-from shapley_adapters.constructors import write_constructor
 from shapley_adapters.cooperators.choices import Cooperators
+from shapley_adapters.games.value_functions import ValueFunctionOrName
 from shapley_adapters.graphs.causal_graph import CausalEdges, CausalOrder
 from shapley_adapters.graphs.reading import GraphLike
 from shapley_adapters.hierarchies.reading import HierarchyLike
 
+from ..argument_types import ForwardFunction
 from .methods import attribution_class
 from .networks import FastShap, SimShap
 from .sampling_attribution import SamplingAttribution
@@ -29,98 +30,236 @@ __all__ = [
     "attribution_class",
 ]
 
-@write_constructor
 class Asymmetric(SamplingAttribution):
     """Asymmetric Shapley values: contributions in orders in which causes come before effects."""
 
-    order: CausalOrder | None = ...
-    graph: CausalEdges | None = ...
+    order: CausalOrder | None
+    graph: CausalEdges | None
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        order: CausalOrder | None = ...,
+        graph: CausalEdges | None = ...,
+    ) -> None: ...
 
-@write_constructor
 class Best(SamplingAttribution):
     """Exact Shapley values where they cost no more, otherwise the best estimate for the time."""
 
-@write_constructor
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+    ) -> None: ...
+
 class CShapley(SamplingAttribution):
     """C-Shapley values: marginal contributions to connected sets of features on a graph."""
 
-    graph: GraphLike | None = ...
-    order: int | str = ...
-    variant: str = ...
-    context: str = ...
-    weighting: str = ...
-    marginals: str = ...
-    shapes: str = ...
-    kernel: str = ...
-    efficient: bool = ...
+    graph: GraphLike | None
+    order: int | str
+    variant: str
+    context: str
+    weighting: str
+    marginals: str
+    shapes: str
+    kernel: str
+    efficient: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        graph: GraphLike | None = ...,
+        order: int | str = ...,
+        variant: str = ...,
+        context: str = ...,
+        weighting: str = ...,
+        marginals: str = ...,
+        shapes: str = ...,
+        kernel: str = ...,
+        efficient: bool = ...,
+    ) -> None: ...
 
-@write_constructor
 class Exact(SamplingAttribution):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 features."""
 
-@write_constructor
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+    ) -> None: ...
+
 class Hierarchy(SamplingAttribution):
     """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares."""
 
-    hierarchy: HierarchyLike | None = ...
+    hierarchy: HierarchyLike | None
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        hierarchy: HierarchyLike | None = ...,
+    ) -> None: ...
 
-@write_constructor
 class LShapley(SamplingAttribution):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph."""
 
-    graph: GraphLike | None = ...
-    order: int | str = ...
-    context: str = ...
+    graph: GraphLike | None
+    order: int | str
+    context: str
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        graph: GraphLike | None = ...,
+        order: int | str = ...,
+        context: str = ...,
+    ) -> None: ...
 
-@write_constructor
 class LeastSquares(SamplingAttribution):
     """Shapley values as the solution of a weighted regression (KernelSHAP)."""
 
-    paired: bool = ...
-    sizes: str = ...
-    replacement: bool = ...
-    unbiased: bool = ...
+    paired: bool
+    sizes: str
+    replacement: bool
+    unbiased: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        paired: bool = ...,
+        sizes: str = ...,
+        replacement: bool = ...,
+        unbiased: bool = ...,
+    ) -> None: ...
 
-@write_constructor
 class Myerson(SamplingAttribution):
     """Myerson values: Shapley values of features that act together only where connected."""
 
-    graph: GraphLike | None = ...
+    graph: GraphLike | None
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        graph: GraphLike | None = ...,
+    ) -> None: ...
 
-@write_constructor
 class OddGP(SamplingAttribution):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game."""
 
-    weights: str = ...
-    cooperators: Cooperators | None = ...
-    unbiased: bool = ...
-    graph: GraphLike | None = ...
+    weights: str
+    cooperators: Cooperators | None
+    unbiased: bool
+    graph: GraphLike | None
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        weights: str = ...,
+        cooperators: Cooperators | None = ...,
+        unbiased: bool = ...,
+        graph: GraphLike | None = ...,
+    ) -> None: ...
 
-@write_constructor
 class RandomOrder(SamplingAttribution):
     """Shapley values from random orders of the features and their reverses."""
 
-    antithetic: bool = ...
+    antithetic: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        antithetic: bool = ...,
+    ) -> None: ...
 
-@write_constructor
 class Semivalue(SamplingAttribution):
     """Shapley values from marginal contributions, drawn for each feature alone."""
 
-    antithetic: bool = ...
-    efficient: bool = ...
+    antithetic: bool
+    efficient: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        antithetic: bool = ...,
+        efficient: bool = ...,
+    ) -> None: ...
 
-@write_constructor
 class Shear(SamplingAttribution):
     """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random."""
 
-    cooperators: Cooperators = ...
-    complement: str = ...
-    antithetic: bool = ...
-    efficient: bool = ...
+    cooperators: Cooperators
+    complement: str
+    antithetic: bool
+    efficient: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        cooperators: Cooperators = ...,
+        complement: str = ...,
+        antithetic: bool = ...,
+        efficient: bool = ...,
+    ) -> None: ...
 
-@write_constructor
 class SimSemivalue(SamplingAttribution):
     """Shapley values from one draw of coalitions for all features, signed by membership."""
 
-    paired: bool = ...
-    centred: bool = ...
+    paired: bool
+    centred: bool
+    def __init__(
+        self,
+        forward_func: ForwardFunction,
+        *,
+        seed: int | None = ...,
+        value_function: ValueFunctionOrName = ...,
+        n_jobs: int | None = ...,
+        independent_rows: bool = ...,
+        paired: bool = ...,
+        centred: bool = ...,
+    ) -> None: ...

@@ -137,7 +137,7 @@ def test_a_misspelt_name_is_refused_through_shaps_door():
 
 def test_a_name_like_no_other_is_refused_with_all_that_there_are():
     with pytest.raises(TypeError, match=r"'zzz'\. Its arguments are model, masker, .*antithetic"):
-        shap_ext.ShearExplainer(lambda x: x, BACKGROUND, zzz=1)
+        shap_ext.ShearExplainer(lambda x: x, BACKGROUND, zzz=1)  # type: ignore[call-arg]
 
 
 @each_class
