@@ -17,13 +17,13 @@ from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError, warn_user
 from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
-from ..games.game import Game
+from ..games.game import Game, SomeRows
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import built, outside_inference_mode
-from .ledger import Ledger, SomeRows
+from .ledger import Ledger
 from .network_files import read_file, refusing, write_file
 from .networks import build, default_student, with_players
 from .objectives import TARGETS, method_of

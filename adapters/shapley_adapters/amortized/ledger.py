@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
+from ..array_types import AttributionArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
-from ..games.game import Game, WrappedGame
+from ..games.game import SomeRows
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .network_files import read_file, write_file
@@ -58,27 +58,6 @@ def check_model(path: Path, kept: ValueArray, again: ValueArray) -> None:
             f"folder={str(path.parent)!r} holds values of another model: {path.name} differs. Pass "
             "another folder, or empty this one."
         )
-
-
-@dataclass(frozen=True)
-class SomeRows(WrappedGame):
-    """The games of some of the rows of a game."""
-
-    game: Game
-    rows: IntArray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    def active_players(self) -> BoolArray:
-        """Return which players can change the value."""
-        return self.game.active_players()[self.rows]
-
-    def __call__(self, rows: IntArray, coalitions: BoolArray) -> ValueArray:
-        """Return values, (P, K)."""
-        return self.game(self.rows[rows], coalitions)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
@@ -139,3 +140,34 @@ class WrappedGame:
     def usage(self) -> Usage | None:
         """What a remote model was used for so far; None for other models."""
         return getattr(self.game, "usage", None)
+
+
+@dataclass
+class SomeRows(WrappedGame):
+    """The games of some of the rows of a game.
+
+    Attributes
+    ----------
+    game : Game
+        The game of all rows.
+    rows : array, (R,)
+        The rows.
+    """
+
+    game: Any
+    rows: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def active_players(self) -> BoolArray:
+        """Return which players can change the value."""
+        active: BoolArray = self.game.active_players()[self.rows]
+        return active
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values, (P, K)."""
+        values: ValueArray = self.game(self.rows[rows], coalitions)
+        return values

@@ -32,18 +32,11 @@ import pandas as pd
 import scipy.special
 
 from ..arguments import checked_count, checked_probability
-from ..array_types import (
-    AttributionArray,
-    BoolArray,
-    CoalitionArray,
-    FloatArray,
-    IntArray,
-    ValueArray,
-)
+from ..array_types import AttributionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, required_packages
 from ..estimators.protocol import Estimator
 from ..games.fingerprints import fingerprint
-from ..games.game import DifferentiableGame, WrappedGame
+from ..games.game import DifferentiableGame, SomeRows
 from ..graphs.reading import Structure
 from ..pipeline.estimate import estimate
 from ..pipeline.result import percent, quantiles
@@ -56,21 +49,15 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class SampledRows(WrappedGame):
-    """Some of the rows of a game, as a game.
+class SampledRows(SomeRows):
+    """Some of the rows of a game, of which equal ones have random draws of their own.
 
     Attributes
     ----------
-    game : Game
-        The game of all rows.
-    indices : array, (R,)
-        The rows.
     digests : list of bytes
         A digest of each row of `game`; equal rows have different ones.
     """
 
-    game: Any
-    indices: IntArray
     digests: list[bytes]
 
     @classmethod
@@ -92,34 +79,19 @@ class SampledRows(WrappedGame):
         return cls(game, np.sort(order[:n_rows]), digests)
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows in the sample."""
-        return len(self.indices)
-
-    @property
     def has_common_empty_value(self) -> bool:
         """Whether all rows have the same value without any player."""
         return bool(getattr(self.game, "has_common_empty_value", False))
 
-    def active_players(self) -> BoolArray:
-        """Return which players can change the value of the sampled rows."""
-        active: BoolArray = self.game.active_players()[self.indices]
-        return active
-
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of each sampled row."""
-        return [self.digests[index] for index in self.indices]
-
-    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        """Return the values, (P, K)."""
-        values: ValueArray = self.game(self.indices[rows], coalitions)
-        return values
+        return [self.digests[row] for row in self.rows]
 
     def repeated(self, n_repeats: int) -> SampledRows:
         """Return the game of repetitions, where the values of the inner game are random."""
-        indices = (self.indices[:, None] * n_repeats + np.arange(n_repeats)).ravel()
+        rows = (self.rows[:, None] * n_repeats + np.arange(n_repeats)).ravel()
         digests = [digest for digest in self.digests for _ in range(n_repeats)]
-        return SampledRows(self.game.repeated(n_repeats), indices, digests)
+        return SampledRows(self.game.repeated(n_repeats), rows, digests)
 
     # The next methods make this a DifferentiableGame if the inner game is one.
 
@@ -137,7 +109,7 @@ class SampledRows(WrappedGame):
 
     def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
         """Return the values of the outputs at `presence`, (P, K)."""
-        values: torch.Tensor = self.game.presence_values(self.indices[rows], presence)
+        values: torch.Tensor = self.game.presence_values(self.rows[rows], presence)
         return values
 
 
@@ -292,13 +264,13 @@ class GlobalImportance:
                 f"cooperators has shape {scores.shape}, with scores for each row, but "
                 "global_importance draws the rows. Pass scores (M, M) for all rows."
             )
-        rows, graph = SampledRows.drawn(game, n_rows, settings.seed), settings.graph
+        sample, graph = SampledRows.drawn(game, n_rows, settings.seed), settings.graph
         if not (graph is None or isinstance(graph, Structure)):
-            graph = [graph[index] for index in rows.indices]
+            graph = [graph[row] for row in sample.rows]
         # An estimator whose errors do not cancel needs their size.
         with_errors = kind == "mean_absolute" or is_population or not estimator.is_unbiased
         settings = replace(settings, independent_rows=True, with_errors=with_errors, graph=graph)
-        found = estimate(rows, estimator, settings)
+        found = estimate(sample, estimator, settings)
         if with_errors and np.isnan(found.standard_errors).any():
             raise InvalidArgumentError(
                 f"{settings.name} has no standard errors for these rows and this budget, which "
