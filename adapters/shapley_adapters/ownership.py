@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from .errors import CheckpointError
 
 
@@ -86,6 +84,8 @@ def only_owner(path: Path, name: str) -> Iterator[None]:
     CheckpointError
         If another call holds it.
     """
+    from filelock import FileLock, Timeout
+
     path_of_lock, path_of_owner = (
         path.with_name(path.name + suffix) for suffix in (".lock", ".owner")
     )

@@ -21,8 +21,6 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
-import joblib
-from joblib.parallel import get_active_backend
 from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
 
 _THREADS_BYTES = 2**30
@@ -206,7 +204,9 @@ def n_threads_for_rows() -> int:
     `joblib.parallel_config(n_jobs=...)` replaces that bound. Inside a worker of joblib it is one,
     because other workers use the other cores.
     """
-    backend, n_jobs = get_active_backend()
+    import joblib
+
+    backend, n_jobs = joblib.parallel.get_active_backend()
     if backend.nesting_level:
         return 1
     n_cores = _n_cores()

@@ -19,7 +19,7 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
     WorkerError,
 )
-from shapley_adapters.streams import sources
+from shapley_adapters.streams import files
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import torch
 
@@ -267,7 +267,7 @@ def test_the_extra_is_named_where_pyarrow_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingPackageError, match=r"shapley-ext\[arrow\]"):
         explainer_of().explain_stream(X, tmp_path / "values.parquet", silent=True)
-    assert sources.FORMATS[".parquet"] == "parquet"
+    assert files.FORMATS[".parquet"] == "parquet"
 
 
 def test_errors_name_the_row_of_the_stream(tmp_path):

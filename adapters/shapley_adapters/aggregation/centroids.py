@@ -11,8 +11,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import scipy.optimize
-import scipy.sparse
+import scipy  # which loads its submodules where they are used
 
 from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ShapleyExtError

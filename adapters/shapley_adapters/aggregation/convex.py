@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.optimize
+import scipy  # which loads its submodules where they are used
 
 from ..arguments import check_unmasked
 from ..array_types import BoolArray, CoalitionArray, FloatArray

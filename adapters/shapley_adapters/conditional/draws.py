@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import qmc
+import scipy  # which loads its submodules where they are used
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray
@@ -53,7 +53,8 @@ class ShiftedPoints:
     _shifts: CoalitionCache = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        scrambled = qmc.Sobol(self.n_features, seed=np.random.default_rng([self.seed, 2]))
+        rng = np.random.default_rng([self.seed, 2])
+        scrambled = scipy.stats.qmc.Sobol(self.n_features, seed=rng)
         n_all = 1 << (self.n_draws - 1).bit_length()  # SciPy warns of other numbers
         points = scrambled.random(n_all)[: self.n_draws]
         self._points = np.floor(points * 2.0**_BITS).astype(np.uint32)

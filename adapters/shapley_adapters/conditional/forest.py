@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from sklearn.ensemble import RandomForestRegressor
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -80,6 +78,8 @@ class Forest(WeightedRows):
         InvalidArgumentError, InvalidArgumentTypeError
             If there are fewer rows than two leaves need, or columns of dates.
         """
+        import pandas as pd
+
         if len(data) < 2 * _LEAST_LEAF:
             raise InvalidArgumentError(
                 f"data has {len(data)} rows; trees need at least {2 * _LEAST_LEAF}. Pass more rows."
@@ -111,6 +111,8 @@ class Forest(WeightedRows):
 
     def weights(self, row: npt.NDArray[Any], masks: BoolArray) -> FloatArray:
         """Return the weights of the data, (P, N)."""
+        import pandas as pd
+
         own = np.empty(len(row), dtype=np.float32)
         for place, (cell, different) in enumerate(zip(row, self.categories, strict=True)):
             if different is None:
@@ -123,6 +125,8 @@ class Forest(WeightedRows):
 
     def _fit(self, masks: BoolArray) -> list[_FittedTrees]:
         """Return the trees of a coalition, (1, D)."""
+        from sklearn.ensemble import RandomForestRegressor
+
         (mask,) = masks
         if not mask.any():
             return [_FittedTrees([], np.zeros((len(self.data), 0), dtype=np.intp))]
@@ -142,6 +146,8 @@ class Forest(WeightedRows):
 
 def _numbers(column: npt.NDArray[Any]) -> FloatArray | None:
     """Return a column of numbers, with NaN where they are missing; None for categories."""
+    import pandas as pd
+
     if any(isinstance(cell, (str, bytes)) for cell in column.tolist()):
         return None
     try:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
@@ -183,6 +182,8 @@ class Categorical(WeightedRows):
         InvalidArgumentError
             If a column has more different values than half of the rows.
         """
+        import pandas as pd
+
         codes, values = [], []
         for place, column in enumerate(data.T):
             of_column, different = pd.factorize(column)
@@ -212,11 +213,13 @@ class Categorical(WeightedRows):
         return np.asarray(n_same == most, dtype=np.float64)
 
 
-def codes_of(cells: Iterable[object], values: Iterable[pd.Index[Any]]) -> list[int]:
+def codes_of(cells: Iterable[object], values: Iterable[Any]) -> list[int]:
     """Return the places of cells among the values of their columns.
 
     −1 where they are missing, as `pandas.factorize` has it, and −2 where the data do not have them.
     """
+    import pandas as pd
+
     codes = []
     for cell, different in zip(cells, values, strict=True):
         place = -1 if pd.isna(cell) else int(different.get_indexer([cell])[0])

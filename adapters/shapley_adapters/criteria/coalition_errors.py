@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import CoalitionArray, FloatArray
@@ -195,6 +194,8 @@ def energy_score(
     CoalitionErrors
         With one column, in standard deviations. `first - second` is the difference for each row.
     """
+    from scipy.spatial.distance import cdist
+
     n_coalitions, seed = checked_count("n_coalitions", n_coalitions), checked_seed(seed)
     if len(rows) < 2 or rows.shape[1] < 2:
         raise InvalidArgumentError(

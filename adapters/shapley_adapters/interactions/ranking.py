@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.special
-import scipy.stats
+import scipy  # which loads its submodules where they are used
 
 from ..arguments import checked_probability
 from ..array_types import BoolArray, FloatArray, IntArray

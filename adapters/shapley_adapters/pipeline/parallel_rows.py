@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, SupportsInt, TypeAlias
 from uuid import uuid4
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 
@@ -123,6 +122,8 @@ def estimate_in_workers(
     result : Estimate
         The result of all rows.
     """
+    import joblib
+
     chunks = row_chunks(run.most_evaluations(), seconds, jobs.n_workers)
     settings = WorkerSettings(
         uuid4().hex,
@@ -203,6 +204,8 @@ def _is_loss(error: Exception) -> bool:
 
 def _chunk_function(run: Run, jobs: Jobs, stop: threading.Event) -> Callable[..., Any]:
     """Return the function that makes joblib's task of a chunk; `stop` ends those in threads."""
+    import joblib
+
     if jobs.share_memory:
         return partial(joblib.delayed(_estimate_in_thread), run, stop)
     pickled = Pickled.from_object(run.for_worker(), _ADVICE)

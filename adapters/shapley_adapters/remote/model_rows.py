@@ -7,7 +7,6 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse
 
 from ..array_types import IntArray
@@ -86,8 +85,9 @@ def joined(outputs: Sequence[Any]) -> Any:
     first = outputs[0]
     if is_tensor(first):
         return sys.modules["torch"].cat(list(outputs))
-    if isinstance(first, (pd.DataFrame, pd.Series)):
-        return pd.concat(outputs)
+    pandas = sys.modules.get("pandas")  # whoever has a frame has loaded it
+    if pandas is not None and isinstance(first, (pandas.DataFrame, pandas.Series)):
+        return pandas.concat(outputs)
     if isinstance(first, (list, tuple)):
         return [entry for output in outputs for entry in output]
     return np.concatenate(outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,8 @@ import numpy.typing as npt
 
 from ..arguments import checked_path
 from ..atomic_files import flush_to_disk, replaced
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, required_packages
 from .journal import ChunkRecord, ResultArray, damaged
-from .sources import FORMATS, pyarrow_module
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -25,6 +25,9 @@ _HEADER_BYTES = 512
 """The size of the header of our .npy files, in which any number of rows fits."""
 
 _READ_BYTES = 2**22
+
+FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+"""The format of a file by the end of its name. Feather is Arrow's file format."""
 
 
 class ResultFiles(Protocol):
@@ -47,6 +50,12 @@ class ResultFiles(Protocol):
 
     def whole(self, name: str, chunks: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
         """Return an array of all rows, given the first row and the number of rows of each chunk."""
+
+
+def pyarrow_module(name: str = "pyarrow") -> Any:
+    """Return a module of pyarrow; the error says how to install it."""
+    with required_packages("Files of Parquet and Arrow need pyarrow", extra="arrow"):
+        return importlib.import_module(name)
 
 
 def checked_out(out: object) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import sys
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse
 
 from ..atomic_files import flush_to_disk, replaced
@@ -53,7 +53,7 @@ def text_of(value: Any) -> str:
     if hasattr(value, "state_dict") and hasattr(value, "parameters"):
         return f"{_name_of(type(value))} with weights {_digest_of_module(value)}"
     if _is_data(value):
-        dtype = "" if isinstance(value, pd.DataFrame) else f" {value.dtype}"
+        dtype = "" if _is_frame(value) else f" {value.dtype}"
         return f"{type(value).__name__}{dtype} of shape {tuple(value.shape)} ({digest(value)})"
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return _name_of(value)
@@ -104,7 +104,7 @@ def _bytes_of(part: Any) -> Iterator[bytes]:
         yield b"sparse"
         for array in (csr.data, csr.indices, csr.indptr):
             yield from _bytes_of(np.asarray(array))
-    elif isinstance(part, pd.DataFrame):
+    elif _is_frame(part):
         yield repr(list(part.columns)).encode()
         for column in range(part.shape[1]):
             yield from _bytes_of(part.iloc[:, column].to_numpy())
@@ -133,8 +133,13 @@ def _bytes_of_array(array: Any) -> Iterator[bytes]:
 
 
 def _is_data(value: Any) -> bool:
-    is_array = isinstance(value, (np.ndarray, pd.DataFrame)) or scipy.sparse.issparse(value)
-    return is_array or is_tensor(value)
+    is_array = isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
+    return is_array or _is_frame(value) or is_tensor(value)
+
+
+def _is_frame(value: Any) -> bool:
+    pandas = sys.modules.get("pandas")  # whoever has a frame has loaded it
+    return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
 def _digest_of_module(module: Any) -> str:

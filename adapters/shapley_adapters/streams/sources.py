@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages, row_number
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, row_number
 from ..frames import pandas_frame
+from .files import FORMATS, pyarrow_module
 
 Block = tuple[Any, ...]
 """Tables or arrays with one entry per row each, such as the inputs and the targets of a model."""
-
-
-FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
-"""The format of a file by the end of its name. Feather is Arrow's file format."""
 
 _AS_GENERATOR = (
     "Pass an array, a memory map, a DataFrame, a path of a .npy or .parquet file, an object of "
@@ -111,14 +107,6 @@ def _joined(pieces: Sequence[Block], join: Callable[[Sequence[Any]], Any]) -> Bl
 
 def _length(part: Any) -> int:
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
-
-
-def pyarrow_module(name: str = "pyarrow") -> ModuleType:
-    """Return a module of pyarrow; the error says how to install it."""
-    import importlib
-
-    with required_packages("Files of Parquet and Arrow need pyarrow", extra="arrow"):
-        return importlib.import_module(name)
 
 
 def is_arrow(data: object) -> bool:

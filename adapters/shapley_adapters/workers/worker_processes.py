@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import joblib
 import numpy as np
-from joblib.parallel import BACKENDS, get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from ..array_types import IntArray
@@ -87,6 +85,8 @@ def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
     """
     if n_jobs == 1 or n_rows < 2:
         return SERIAL
+    from joblib.parallel import get_active_backend
+
     backend, configured = get_active_backend()
     if n_jobs is None:
         if backend.nesting_level:
@@ -111,11 +111,13 @@ def _threads_each(backend: Any, n_workers: int) -> int:
 
     The engines of clusters, such as Dask, count one core for each task.
     """
+    from joblib.parallel import BACKENDS, cpu_count
+
     of_user = getattr(backend, "inner_max_num_threads", None)
     if of_user is not None:
         return int(of_user)
     is_on_this_machine = type(backend) in [BACKENDS.get(name) for name in _ON_THIS_MACHINE]
-    return max(1, joblib.cpu_count() // n_workers) if is_on_this_machine else 1
+    return max(1, cpu_count() // n_workers) if is_on_this_machine else 1
 
 
 @dataclass(frozen=True)

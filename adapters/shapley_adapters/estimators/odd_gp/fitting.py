@@ -6,7 +6,7 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy  # which loads its submodules where they are used
 from scipy.linalg import solve_triangular
 
 from ...array_types import FloatArray, IntArray
