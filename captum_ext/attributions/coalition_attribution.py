@@ -81,7 +81,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     _option_names: ClassVar[tuple[str, ...]] = ()
     _evaluates_coalitions = True
     # Of the copy of a call of `interactions`, whose `attribute` reads it.
-    _interactions: InteractionRequest | None = None
+    _interactions: ClassVar[InteractionRequest | None] = None
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
 

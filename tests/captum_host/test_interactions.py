@@ -60,7 +60,7 @@ def test_estimates_sum_to_the_attributions(method):
     attributions = chosen.attribute(x, n_samples=200)
     torch.testing.assert_close(matrices.sum(dim=-1), attributions, atol=1e-6, rtol=0)
     assert (errors >= 0).all()
-    assert estimate.interactions.index == "shapley"
+    assert estimate.interactions.request.name == "SII"
     assert chosen.last_estimate.interactions is None
 
 

@@ -192,7 +192,7 @@ def test_enumerated_interactions_state_it_too(index):
     values = noisy(errors, first, second, np.random.default_rng(2), 4000)
     wanted = checked_sets(index, 3).index(M)
     drawn = enumerated(wanted, coalitions, values[..., None])[..., 0]
-    stated = np.sqrt(enumerated_variances(wanted, coalitions, errors))[0, :, 0]
+    stated = np.sqrt(enumerated_variances(wanted, coalitions, errors.even, errors.odd))[0, :, 0]
     np.testing.assert_allclose(drawn.std(axis=0), stated, rtol=5 * np.sqrt(1 / 8000))
 
 

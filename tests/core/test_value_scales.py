@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
+from shapley_adapters.interactions.result import checked_pairs
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import TableGame, smooth_game
 
@@ -54,7 +55,7 @@ def test_results_scale_with_the_values(row, exponent):
     ids=str,
 )
 def test_interactions_scale_with_the_values(estimator, index, exponent):
-    settings = core.Settings(seed=0, budget=46, interactions=index)
+    settings = core.Settings(seed=0, budget=46, interactions=checked_pairs("", index))
     ordinary, found = (
         core.estimate(scaled_game(factor), estimator, settings) for factor in (1.0, 2.0**exponent)
     )
@@ -70,7 +71,7 @@ def test_interactions_of_the_largest_numbers_do_not_overflow(index, budget):
     """The values of all coalitions add up to more than the largest number."""
     largest = np.abs(scaled_game(1.0).values).max()
     factor = 2.0 ** (1023 - np.ceil(np.log2(largest)))
-    settings = core.Settings(seed=0, budget=budget, interactions=index)
+    settings = core.Settings(seed=0, budget=budget, interactions=checked_pairs("", index))
     ordinary, found = (
         core.estimate(scaled_game(by), core.OddGP(), settings).interactions for by in (1.0, factor)
     )

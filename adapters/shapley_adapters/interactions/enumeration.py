@@ -8,7 +8,6 @@ from math import comb
 import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
-from ..estimators.value_errors import ValueErrors
 from .indices import Index, IndexOfSize
 
 
@@ -39,20 +38,21 @@ def enumerated(index: Index, coalitions: CoalitionArray, values: ValueArray) -> 
 
 
 def enumerated_variances(
-    index: Index, coalitions: CoalitionArray, errors: ValueErrors
+    index: Index, coalitions: CoalitionArray, of_even: FloatArray, of_odd: FloatArray
 ) -> FloatArray:
-    """Return the variances, (R, k, K), that the errors of the values leave."""
+    """Return the variances, (R, k, K), by those of the even and odd part at each coalition."""
     # With weights a and b of a coalition and its complement, a v + b v′ is (a + b) times the even
     # and (a − b) times the odd part. All coalitions hold each pair twice.
-    evens, odds = (_by_mask(coalitions, part) for part in (errors.even, errors.odd))
+    evens, odds = (_by_mask(coalitions, part) for part in (of_even, of_odd))
     found = []
     for even, odd in zip(evens, odds, strict=True):
         sums = []
         for part in index.parts:
             of_complements = part.by_members[::-1, ::-1]
-            of_even = _weighted(part, (part.by_members + of_complements) ** 2 / 2, even)
-            of_odd = _weighted(part, (part.by_members - of_complements) ** 2 / 2, odd)
-            sums.append(of_even + of_odd)
+            sums.append(
+                _weighted(part, (part.by_members + of_complements) ** 2 / 2, even)
+                + _weighted(part, (part.by_members - of_complements) ** 2 / 2, odd)
+            )
         found.append(np.concatenate(sums))
     return np.maximum(np.array(found), 0.0)
 

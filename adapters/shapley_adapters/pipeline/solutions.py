@@ -305,7 +305,8 @@ def _solved(
             found = enumerated(index, coalitions, values)
             if value_errors is None:
                 return SetSolution.exact(found, n_players)
-            variances = enumerated_variances(index, coalitions, value_errors)
+            parts = value_errors.even, value_errors.odd
+            variances = enumerated_variances(index, coalitions, *parts)
             return SetSolution(found, np.sqrt(variances), errors)
         if value_errors is None:
             return estimator.interactions(design, values, errors, request)
