@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # which loads its submodules where they are used
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 from ...array_types import FloatArray, IntArray
 from .local_interactions import with_near_sets
@@ -102,7 +102,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
     evidence = []
     for h in choice:
         factor = factored(first.covariance(h))
-        whitened = solve_triangular(factor, first.data.values, lower=True, check_finite=False)
+        whitened = lapack.dtrtrs(factor, first.data.values, lower=1)[0]
         squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
         evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
     best: IntArray = np.argmax(evidence, axis=0)
@@ -111,7 +111,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
 
 def fitted_alike(prior: Prior) -> Fit:
     """Return the fit in which all players are alike, to few values with errors."""
-    first = prior.first(_FEW)
+    first = prior.with_sparse(prior.sparse).first(_FEW)  # a new one, whose bounds change
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]
     h, inverse = _fitted(first, None, _FIRST_STEPS)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.special
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 from ...array_types import BoolArray, FloatArray, IntArray
 from ...interactions.indices import Index
@@ -145,27 +145,24 @@ class _Process:
 
     def __post_init__(self) -> None:
         self.factor = factored(self.prior.covariance(self.h))
-        self.whitened = solve_triangular(
-            self.factor, self.prior.data.values, lower=True, check_finite=False
-        )
+        self.whitened = lapack.dtrtrs(self.factor, self.prior.data.values, lower=1)[0]
 
     def regressed(self, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means, (k, B), and the explained variances, (k,)."""
-        loadings = solve_triangular(self.factor, covariances, lower=True, check_finite=False)
+        loadings = lapack.dtrtrs(self.factor, covariances, lower=1)[0]
         return loadings.T @ self.whitened, (loadings**2).sum(axis=0)
 
     def predicted(self, others: FloatArray | None) -> FloatArray:
         """Return the values at other coalitions, (m, B), without noise."""
         if others is None:
             return np.zeros((0, self.whitened.shape[1]))
-        alpha = solve_triangular(self.factor, self.whitened, lower=True, trans=1)
+        alpha = lapack.dtrtrs(self.factor, self.whitened, lower=1, trans=1)[0]
         predictions: FloatArray = self.prior.covariance(self.h, others).T @ alpha
         return predictions
 
     def of_errors(self, covariances: FloatArray) -> FloatArray:
         """Return what the errors of the values alone add to the variances, (k, 1)."""
-        loadings = solve_triangular(self.factor, covariances, lower=True)
-        weights = solve_triangular(self.factor, loadings, lower=True, trans=1)
+        weights = lapack.dpotrs(self.factor, covariances, lower=1)[0]
         errors = self.prior.data.errors * np.exp(self.h[-1])
         of_errors: FloatArray = (weights * (errors @ weights)).sum(axis=0)[:, None]
         return of_errors
@@ -179,7 +176,7 @@ class _Process:
         data = self.prior.data
         n, n_players = data.signs.shape
         m = min(max(n - 1, 1), _LEFT_OUT)
-        inverse = solve_triangular(self.factor[-m:, -m:], np.eye(m), lower=True)
+        inverse = lapack.dtrtri(self.factor[-m:, -m:], lower=1)[0]
         precision = (inverse**2).sum(axis=0)
         errors = (inverse.T @ self.whitened[-m:]) / precision[:, None]
         size = (data.signs[-m:] > 0).sum(axis=1)
@@ -226,16 +223,15 @@ class _Process:
         parts = np.array_split(np.arange(len(data.signs)), -(-len(data.signs) // n_seen))
         for part in parts:
             across = self.prior.covariance(self.h, data.signs[part])
-            scaled = solve_triangular(factor, across, lower=True) / spread[part]
+            scaled = lapack.dtrtrs(factor, across, lower=1)[0] / spread[part]
             precision += scaled @ scaled.T
             sums += scaled @ (data.values[part] / spread[part, None])
         of_precision = factored(precision)
-        mean = solve_triangular(of_precision, sums, lower=True)
-        mean = solve_triangular(of_precision, mean, lower=True, trans=1)
-        loadings = solve_triangular(factor, covariances, lower=True)
-        left = solve_triangular(of_precision, loadings, lower=True)
+        mean = lapack.dpotrs(of_precision, sums, lower=1)[0]
+        loadings = lapack.dtrtrs(factor, covariances, lower=1)[0]
+        left = lapack.dtrtrs(of_precision, loadings, lower=1)[0]
         means = loadings.T @ mean
-        alpha = solve_triangular(factor, mean, lower=True, trans=1)
+        alpha = lapack.dtrtrs(factor, mean, lower=1, trans=1)[0]
         for part in parts:  # the noise of a value is what the interactions leave
             residual = data.values[part] - self.prior.covariance(self.h, data.signs[part]).T @ alpha
             share = of_game[part] / spread[part] ** 2

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ...array_types import BoolArray, FloatArray, IntArray
 from ...interactions.indices import Index
@@ -209,6 +210,9 @@ class Prior:
         self._levels = _LEVEL * float(_FACTOR) ** self._at
         # Of exp(x) and of exp(−x) in sinh(x) and in cosh(x).
         self._signs = np.where(self.parities == ODD, -0.5, 0.5)
+        # Of all sets at z = z′, and its slope in the level.
+        self._of_all = np.exp(self._levels) / 2 + self._signs * np.exp(-self._levels)
+        self._slope_of_all = np.exp(self._levels) / 2 - self._signs * np.exp(-self._levels)
         self.noise_shape = self.noise_of_sizes((data.signs > 0).sum(axis=1))
         self.noise_shape[: data.n_known] = 0.0
         strengths = np.zeros(n_players) if self.centres is None else self.centres
@@ -247,6 +251,8 @@ class Prior:
 
     def first(self, n: int) -> Prior:
         """Return the prior of the first n values."""
+        if n >= len(self.data.signs):
+            return self
         return Prior(self.data.first(n), self.centres, self.sparse, self.are_labels)
 
     def with_sparse(self, sparse: SparseSets) -> Prior:
@@ -264,19 +270,15 @@ class Prior:
     def components(self, strengths: FloatArray) -> Components:
         """Return the components at these strengths."""
         tilt = self._levels[:, None] * strengths
-        tau = np.tanh(tilt)
-        scale = np.exp((tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2)).sum(axis=1))
-        are_odd = self.parities == ODD
-        lowest = scale * np.where(are_odd, tau.sum(axis=1), 1.0)
-        total = np.where(are_odd, np.sinh(self._levels), np.cosh(self._levels)) - lowest
-        return Components(tau, scale, np.maximum(total, 1e-300))
+        tau, scale = np.tanh(tilt), np.cosh(tilt).prod(axis=1)
+        lowest = scale * np.where(self.parities == ODD, tau.sum(axis=1), 1.0)
+        return Components(tau, scale, np.maximum(self._of_all - lowest, 1e-300))
 
-    def _powers(self, strengths: FloatArray, others: FloatArray) -> FloatArray:
-        """Return exp(x), then exp(−x), of each level, (2 L, n · m)."""
+    def _powers(self, product: FloatArray) -> FloatArray:
+        """Return exp(x), then exp(−x), of each level, (2 L, p), by x of the lowest level, (p,)."""
         n_levels = int(self._at.max()) + 1
-        powers = np.empty((2 * n_levels, len(self.data.signs) * len(others)))
-        product = (self.data.signs * (_LEVEL * strengths)) @ others.T
-        np.exp(product.ravel(), out=powers[0])
+        powers = np.empty((2 * n_levels, len(product)))
+        np.exp(product, out=powers[0])
         for level in range(1, n_levels):
             np.multiply(powers[level - 1], powers[level - 1], out=powers[level])
             powers[level] *= powers[level - 1]
@@ -299,17 +301,18 @@ class Prior:
     ) -> FloatArray:
         """Return the covariances of the values, or those with other coalitions without noise.
 
-        In units of the scale of the game.
+        In units of the scale of the game. Powers may be given: of each pair of values once.
         """
         strengths, of_components, noise = self.variances(h)
-        signs = self.data.signs
+        signs, n = self.data.signs, len(self.data.signs)
         with_signs = signs if others is None else others
+        numbers: IntArray | slice = slice(None) if powers is None else _pairs(n)[1]
         if powers is None:
-            powers = self._powers(strengths, with_signs)
+            powers = self._powers(((signs * (_LEVEL * strengths)) @ with_signs.T).ravel())
         tau, scale, total = self.components(strengths)
         shares, are_odd = of_components / total, self.parities == ODD
         covariance: FloatArray = self._of_powers(shares, self._signs) @ powers
-        covariance = covariance.reshape(len(signs), len(with_signs))
+        covariance = covariance[numbers].reshape(n, len(with_signs))
         # Less the lowest sets, which have variances of their own.
         lowest = shares * scale
         if self.data.parity != EVEN:
@@ -320,7 +323,7 @@ class Prior:
             columns = self._columns if others is None else self.sparse.columns(with_signs)
             covariance += (self._columns * self.sparse.variances) @ columns.T
         if others is None:
-            covariance[np.diag_indices(len(signs))] += noise * self.noise_shape + _JITTER
+            covariance.ravel()[:: n + 1] += noise * self.noise_shape + _JITTER
             if self.data.errors is not None:
                 covariance += self.data.errors * math.exp(h[-1] - h[-2])
         return covariance
@@ -332,55 +335,52 @@ class Prior:
         """
         strengths, of_components, noise = self.variances(h)
         data, signs, n = self.data, self.data.signs, len(self.data.signs)
-        powers = self._powers(strengths, signs)
+        places = _pairs(n)[0]
+        powers = self._powers(((signs * (_LEVEL * strengths)) @ signs.T).ravel()[places])
         factor = factored(self.covariance(h, powers=powers))
-        inverse = lapack.dpotri(factor, lower=1)[0]
-        inverse += np.tril(inverse, -1).T
-        solved = inverse @ data.values
+        solved = lapack.dpotrs(factor, data.values, lower=1)[0]
         squares = np.maximum((data.values * solved).sum(axis=0), 1e-300)
         has_errors = data.errors is not None
         scales = np.full(len(squares), math.exp(h[-2])) if has_errors else squares / n
         weight = self._weight
         value = -weight * n / 2 * np.log(scales).sum() - weight * (squares / scales).sum() / 2
-        value -= weight * len(squares) * np.log(np.diag(factor)).sum()
-        # The derivative in the covariance, and sums of it times z_j z'_j, (M,).
-        inverse *= -weight * len(squares) / 2
-        slope = inverse
-        slope += (solved * (weight / 2 / scales)) @ solved.T
-
-        def along(slopes: FloatArray) -> FloatArray:
-            sums: FloatArray = np.einsum("nj,nj->j", signs, slopes @ signs)
-            return sums
-
-        of_linear = along(slope) if data.parity != EVEN else np.zeros(self.n_players)
-        of_constant = slope.sum() if data.parity != ODD else 0.0
+        value -= weight * len(squares) * np.log(np.diagonal(factor)).sum()
+        # The derivative in the covariance: twice the part above the diagonal, and 0 below, which
+        # leaves sums of products with symmetric matrices as they are.
+        slope = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        root, beta = solved * np.sqrt(weight / scales), -weight * len(squares)
+        slope = blas.dsyrk(1.0, root, beta, slope, lower=1, overwrite_c=1).T
+        slope.ravel()[:: n + 1] /= 2
+        of_pairs = slope.ravel()[places]
+        # Sums of it times z_j z'_j, (M,).
+        of_linear = np.einsum("nj,nj->j", signs, slope @ signs) * (data.parity != EVEN)
+        of_constant = of_pairs.sum() if data.parity != ODD else 0.0
         tau, scale, total = self.components(strengths)
         levels, shares = self._levels, of_components / total
-        dots = powers @ slope.ravel()
+        dots = powers @ of_pairs
         n_levels = len(dots) // 2
         gains = 0.5 * dots[self._at] + self._signs * dots[n_levels + self._at]
         scale, are_odd = scale[:, None], (self.parities == ODD)[:, None]
         together = tau @ of_linear
-        gains -= np.where(are_odd[:, 0], scale[:, 0] * together, scale[:, 0] * of_constant)
+        gains -= scale[:, 0] * np.where(are_odd[:, 0], together, of_constant)
         moved = -scale * np.where(
             are_odd, tau * together[:, None] + (1 - tau**2) * of_linear, tau * of_constant
         )
-        of_total = np.where(
-            are_odd,
-            np.cosh(levels)[:, None] - scale * (tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2),
-            np.sinh(levels)[:, None] - scale * tau,
+        of_total = self._slope_of_all[:, None] - scale * np.where(
+            are_odd, tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2, tau
         )
         of_strengths = of_linear + (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
-        of_x = self._of_powers(shares * levels, -self._signs) @ powers
-        of_strengths += along(slope * of_x.reshape(n, n))
+        of_noise = slope.diagonal() @ self.noise_shape
+        of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2]) if has_errors else 0.0
+        slope.ravel()[places] = of_pairs * (self._of_powers(shares * levels, -self._signs) @ powers)
+        of_strengths += np.einsum("nj,nj->j", signs, slope @ signs)
         own = strengths - _EQUAL / self.n_players
         gradient = [
             own * (of_strengths - own @ of_strengths / (1 - _EQUAL)),
             shares * gains,
-            np.array([noise * (np.diag(slope) * self.noise_shape).sum()]),
+            np.array([noise * of_noise]),
         ]
         if has_errors:
-            of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2])
             of_scale = weight * (squares / scales - n).sum() / 2 - of_factor
             gradient.append(np.array([of_scale, of_factor]))
         return float(value), np.concatenate(gradient)
@@ -414,13 +414,23 @@ class Prior:
         return covariances, variances
 
 
+@lru_cache(maxsize=8)
+def _pairs(n: int) -> tuple[IntArray, IntArray]:
+    """Return the places of pairs i ≤ j in a matrix, (p,), and which pair is at each, (n, n)."""
+    one, other = np.triu_indices(n)
+    numbers = np.zeros((n, n), dtype=np.intp)
+    numbers[one, other] = numbers[other, one] = np.arange(len(one))
+    return one * n + other, numbers
+
+
 def factored(covariance: FloatArray) -> FloatArray:
     """Return the lower factor, with as much rounding on the diagonal as that takes."""
     for more in (0.0, 1e-9, 1e-7, 1e-5, 1e-3):
         raised = covariance
         if more:
             raised = covariance + more * np.diag(np.diag(covariance))
-        found: tuple[FloatArray, int] = lapack.dpotrf(raised, lower=1, clean=1)
+        # The transpose is the same matrix, in the order that LAPACK takes without a copy.
+        found: tuple[FloatArray, int] = lapack.dpotrf(raised.T, lower=1, clean=1)
         if not found[1]:
             return found[0]
     raise np.linalg.LinAlgError("The covariance of the values is not positive definite.")

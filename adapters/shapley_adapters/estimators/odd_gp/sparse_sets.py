@@ -9,7 +9,7 @@ after the other (Tipping and Faul, Fast marginal likelihood maximisation for spa
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 from scipy.special import ndtr
 
 from ...array_types import FloatArray, IntArray
@@ -39,9 +39,8 @@ def find_sparse_sets(prior: Prior, h: FloatArray) -> SparseSets:
     n_watched = min(n_players, max(size, int((_MOST_OF_VALUES * n**2) ** (1 / size))))
     watched = np.sort(np.argsort(-strengths, kind="stable")[:n_watched])
     factor = factored(prior.covariance(h))
-    solved = solve_triangular(factor, data.values, lower=True)
-    alpha = solve_triangular(factor, solved, lower=True, trans=1)
-    alpha /= np.sqrt(np.maximum((solved**2).sum(axis=0), _LEAST**2))
+    alpha = lapack.dpotrs(factor, data.values, lower=1)[0]
+    alpha /= np.sqrt(np.maximum((data.values * alpha).sum(axis=0), _LEAST**2))
     sets, energy = _energies(data.signs, alpha, watched, size)
     if not len(sets):
         return SparseSets.none(size)
@@ -86,8 +85,8 @@ def sparse_variances(
     n_tried : int
         The number of sets of which these are the most promising.
     """
-    features = solve_triangular(factor, columns, lower=True)
-    whitened = solve_triangular(factor, values, lower=True)
+    features = lapack.dtrtrs(factor, columns, lower=1)[0]
+    whitened = lapack.dtrtrs(factor, values, lower=1)[0]
     n, n_columns = features.shape
     size = np.maximum((whitened**2).sum(axis=0), 1e-300)
     share = np.maximum(1 / n, (whitened[n // 2 :] ** 2).mean(axis=0) / size)
