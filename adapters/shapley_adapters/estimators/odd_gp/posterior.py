@@ -10,6 +10,7 @@ these values can tell apart, and all other values tell more about these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ def posterior(fit: Fit, index: Index, others: FloatArray | None = None) -> Poste
 def _at(prior: Prior, h: FloatArray, index: Index, others: FloatArray | None) -> Posterior:
     """Return the posterior at some hyperparameters."""
     seen = prior if len(prior.data.signs) <= DENSE else prior.first(DENSE)
-    process = _Process(seen, h)
+    process = _Process(seen, h, prior)
     ratio, freedom = process.left_out()
     blocks = [
         _of_block(prior, process, block, None if number else others)
@@ -128,7 +129,7 @@ def _of_block(
         predictions = process.predicted(others)
     else:
         means, variances, predictions, of_others = process.projected(
-            prior, covariances, variances, weights, noise, total, others
+            covariances, variances, weights, noise * total, others
         )
     of_errors = np.zeros((len(means), 1))
     if data.errors is not None:
@@ -136,12 +137,29 @@ def _of_block(
     return means, np.maximum(variances, of_others), of_errors, predictions
 
 
+class _Projection(NamedTuple):
+    """Many values, seen through the first of them, n.
+
+    Factors of the covariance of the first and of the precision, (n, n), the means of their
+    interactions and these in the values, (n, B), the variances of noise that are known, (N,), and
+    the noise of all values, (N, B).
+    """
+
+    factor: FloatArray
+    of_precision: FloatArray
+    mean: FloatArray
+    alpha: FloatArray
+    known: FloatArray
+    noise: FloatArray
+
+
 @dataclass
 class _Process:
-    """The process at some hyperparameters, given values."""
+    """The process at some hyperparameters, given values: all of the prior, or the first of many."""
 
     prior: Prior
     h: FloatArray
+    whole: Prior
 
     def __post_init__(self) -> None:
         self.factor = factored(self.prior.covariance(self.h))
@@ -196,28 +214,19 @@ class _Process:
         fitted = n / max(n - n_players / 2, n / 3)
         return scale * ratio * fitted, np.full(len(scale), max(freedom, _PRIOR_FREEDOM))
 
-    def projected(
-        self,
-        prior: Prior,
-        covariances: FloatArray,
-        variances: FloatArray,
-        weights: FloatArray,
-        noise: float,
-        total: FloatArray,
-        others: FloatArray | None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return means, variances, predictions, and the variances by values that are unknown."""
-        data, n_seen = prior.data, len(self.factor)
+    @cached_property
+    def projection(self) -> _Projection:
+        """The interactions that the first values tell apart, given all values."""
+        data, noise, n_seen = self.whole.data, self.whole.variances(self.h).noise, len(self.factor)
         of_rounding = self.prior.covariance(self.h)
-        diagonal = np.diag_indices(n_seen)
-        of_rounding[diagonal] -= noise * self.prior.noise_shape
-        if data.errors is not None:
-            of_rounding -= self.prior.data.errors * np.exp(self.h[-1] - self.h[-2])
-        factor = factored(of_rounding)
+        of_rounding[np.diag_indices(n_seen)] -= noise * self.prior.noise_shape
         errors = np.zeros(len(data.signs))
         if data.errors is not None:
-            errors = np.diag(data.errors) * np.exp(self.h[-1] - self.h[-2])
-        of_game = noise * prior.noise_shape
+            factor_of_errors = np.exp(self.h[-1] - self.h[-2])
+            of_rounding -= self.prior.data.errors * factor_of_errors
+            errors = np.diag(data.errors) * factor_of_errors
+        factor = factored(of_rounding)
+        of_game = noise * self.whole.noise_shape
         spread = np.sqrt(of_game + errors + 1e-9)
         precision, sums = np.eye(n_seen), np.zeros((n_seen, data.values.shape[1]))
         parts = np.array_split(np.arange(len(data.signs)), -(-len(data.signs) // n_seen))
@@ -228,20 +237,31 @@ class _Process:
             sums += scaled @ (data.values[part] / spread[part, None])
         of_precision = factored(precision)
         mean = lapack.dpotrs(of_precision, sums, lower=1)[0]
-        loadings = lapack.dtrtrs(factor, covariances, lower=1)[0]
-        left = lapack.dtrtrs(of_precision, loadings, lower=1)[0]
-        means = loadings.T @ mean
         alpha = lapack.dtrtrs(factor, mean, lower=1, trans=1)[0]
-        for part in parts:  # the noise of a value is what the interactions leave
-            residual = data.values[part] - self.prior.covariance(self.h, data.signs[part]).T @ alpha
-            share = of_game[part] / spread[part] ** 2
-            means += weights[part].T @ (share[:, None] * residual)
-        of_others = noise * total - ((of_game * (of_game / spread**2))[:, None] * weights**2).sum(
-            axis=0
-        )
-        of_others = np.maximum(of_others, 0.0)
+        shares = of_game / spread**2
+        residuals = [  # the noise of a value is what the interactions leave
+            data.values[part] - self.prior.covariance(self.h, data.signs[part]).T @ alpha
+            for part in parts
+        ]
+        left = shares[:, None] * np.concatenate(residuals)
+        return _Projection(factor, of_precision, mean, alpha, of_game * shares, left)
+
+    def projected(
+        self,
+        covariances: FloatArray,
+        variances: FloatArray,
+        weights: FloatArray,
+        of_noise: FloatArray,
+        others: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return means, variances, predictions, and the variances by values that are unknown."""
+        found = self.projection
+        loadings = lapack.dtrtrs(found.factor, covariances, lower=1)[0]
+        left = lapack.dtrtrs(found.of_precision, loadings, lower=1)[0]
+        means = loadings.T @ found.mean + weights.T @ found.noise
+        of_others = np.maximum(of_noise - (found.known[:, None] * weights**2).sum(axis=0), 0.0)
         variances = variances - (loadings**2).sum(axis=0) + (left**2).sum(axis=0) + of_others
-        predictions = np.zeros((0, mean.shape[1]))
+        predictions = np.zeros((0, means.shape[1]))
         if others is not None:
-            predictions = self.prior.covariance(self.h, others).T @ alpha
+            predictions = self.prior.covariance(self.h, others).T @ found.alpha
         return means, variances, predictions, of_others
