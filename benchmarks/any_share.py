@@ -2,7 +2,8 @@
 
 A parameter counts as Any where its annotation is Any, a union with Any, or an alias of these. Parts
 such as `Callable[..., Any]` or `list[Any]` do not count. Fields that `write_constructor` turns into
-arguments are parameters, too. Run in the repository, or with `--root` of another checkout:
+arguments are parameters, too, and so are those of stubs. Run in the repository, or with `--root` of
+another checkout:
 
     python benchmarks/any_share.py
 """
@@ -85,7 +86,8 @@ def main() -> None:
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8"))
         for folder in PACKAGES.values()
-        for path in sorted((options.root / folder).rglob("*.py"))
+        for path in sorted((options.root / folder).rglob("*.py*"))
+        if path.suffix in (".py", ".pyi")
     }
     names_of_any = aliases_of_any(list(trees.values()))
     is_exceeded = False

@@ -10,6 +10,7 @@ import scipy.stats
 import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp.local_interactions import NearSets
+from shapley_adapters.interactions.result import checked_pairs
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.reference_games import FunctionGame
 
@@ -92,7 +93,9 @@ def test_a_graph_that_says_nothing_changes_nothing():
         np.testing.assert_allclose(with_graph.values, without.values, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [{}, {"independent_rows": True}, {"interactions": "shapley"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"independent_rows": True}, {"interactions": checked_pairs("", True)}]
+)
 def test_each_row_has_its_own_graph(options):
     value, graphs = ring_sums(1, n_games=3)
     together = estimate(value, graphs, n_rows=3, **options)
