@@ -128,9 +128,9 @@ def solve_semivalues(design: OrdersDesign, values: ValueArray, shares: FloatArra
 
     In a random order, each number of players before a player is equally likely.
     """
-    ranks, n_players = design.ranks, design.ranks.shape[1]
-    both = np.stack([ranks, n_players - 1 - ranks], axis=1)[:, : design.chains.shape[1]]
-    units = _contributions(values, design.chains, ranks) * (n_players * shares)[both][..., None]
+    ranks, chains = design.ranks, design.chains
+    weights = (len(shares) * shares)[_ranks_of_each(ranks, chains), None]
+    units = _contributions(values, chains, ranks) * weights
     return Solution(*pooled_mean_and_error(units.mean(axis=2)))
 
 
@@ -204,9 +204,13 @@ def _chains(positions: IntArray, n_each: int) -> IntArray:
 def _contributions(values: ValueArray, chains: IntArray, ranks: IntArray) -> FloatArray:
     """Return what the players or blocks of given ranks contribute, (R, U, D, M, K)."""
     steps = np.diff(np.take(values, chains, axis=1), axis=3)
+    return np.take_along_axis(steps, _ranks_of_each(ranks, chains)[None, ..., None], axis=3)
+
+
+def _ranks_of_each(ranks: IntArray, chains: IntArray) -> IntArray:
+    """Return the ranks, (U, M), in each order of a unit, (U, D, M)."""
     # The first player of an order is the last of its reverse.
-    both = np.stack([ranks, chains.shape[2] - 2 - ranks], axis=1)
-    return np.take_along_axis(steps, both[None, :, : chains.shape[1], :, None], axis=3)
+    return np.stack([ranks, chains.shape[2] - 2 - ranks], axis=1)[:, : chains.shape[1]]
 
 
 def _from_one_unit(shares: FloatArray, ranks: IntArray) -> Solution:
