@@ -1,13 +1,14 @@
 """Whether `best` is as exact and as fast as the best fixed choice, losing cells first.
 
-    python benchmarks/best_choices.py [--seed 0] [--features 8 13 20 30 60 200]
-        [--speeds 1 5 50 1000 20000] [--milliseconds 0 1 10 100] [--rows 20] [--models 2]
+    python benchmarks/best_choices.py [--seed 0] [--features 8 13 20 30 60 200] [--outputs 1]
+        [--speeds 1 5 50 1000 20000] [--milliseconds 0 1 10 100] [--each 0] [--rows 20] [--models 2]
 
 Models are sums of waves of few features, whose weights and features are drawn from the seed; their
 exact attributions are known by enumeration of each wave. An evaluation takes so many microseconds
 of a clock that the model moves on, so that slow models cost nothing here; our own work takes the
-seconds that it takes. With 0 milliseconds a row, the budget is that of all explainers by default;
-otherwise the time is `max_seconds`.
+seconds that it takes. With 0 milliseconds a row, the budget is so many evaluations for each feature
+or, with 0 of them, that of all explainers by default; otherwise the time is `max_seconds`. "shap"
+is what shap takes by default.
 
 `best` loses a cell if a fixed choice has less than 1/1.1 of its error and takes at most 1.1 times
 its time, or the other way round; time within `max_seconds` counts as `max_seconds`. Errors are
@@ -30,13 +31,13 @@ from threadpoolctl import threadpool_limits
 import shap_ext  # noqa: F401  registers the algorithms
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from shapley_adapters.games import evaluation, value_memory
-from shapley_adapters.pipeline import costs, deadline
+from shapley_adapters.pipeline import estimate, one_round
 
 CHOICES: dict[str, dict[str, Any]] = {
     "best": {"algorithm": "best"},
+    "shap": {},
     "enumeration": {"algorithm": "enumeration"},
     "oddgp": {"algorithm": "oddgp"},
-    "equal weights": {"algorithm": "oddgp", "weights": "equal"},
     "least squares": {"algorithm": "leastsquares"},
     "random order": {"algorithm": "randomorder"},
 }
@@ -47,13 +48,15 @@ _MOST_ENUMERATED, _SLACK, _EXACT = 14, 1.1, 1e-9
 class Waves:
     """A model with known attributions, and a clock that its evaluations move on."""
 
-    def __init__(self, n_features: int, seconds: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self, n_features: int, n_outputs: int, seconds: float, rng: np.random.Generator
+    ) -> None:
         n_waves, order = 12 + n_features // 2, 4
         self.columns = np.array(
             [rng.choice(n_features, order, replace=False) for _ in range(n_waves)]
         )
         self.slopes = rng.normal(size=(n_waves, order)) * rng.uniform(0.3, 1.5, (n_waves, 1))
-        self.heights = rng.normal(size=n_waves)
+        self.heights = rng.normal(size=(n_waves, n_outputs))
         self.mixing = np.zeros((n_features, n_waves))
         np.put_along_axis(self.mixing.T, self.columns, self.slopes, axis=1)
         self.seconds, self.moved = seconds, 0.0
@@ -62,7 +65,7 @@ class Waves:
         started = time.perf_counter()
         values = np.tanh(rows @ self.mixing + 0.3) @ self.heights
         self.moved += self.seconds * len(rows) - (time.perf_counter() - started)
-        return values
+        return values if values.shape[1] > 1 else values[:, 0]
 
     def now(self) -> float:
         """Return the seconds of a clock on which an evaluation takes its seconds exactly."""
@@ -74,15 +77,15 @@ class Waves:
         sizes = np.array([bin(place).count("1") for place in range(2**order)])
         bits = (np.arange(2**order)[:, None] >> np.arange(order)) & 1
         factorial = np.array([1, 1, 2, 6, 24], dtype=float)
-        values = np.zeros(rows.shape)
-        for columns, slopes, height in zip(self.columns, self.slopes, self.heights, strict=True):
-            games = height * np.tanh(bits @ (rows[:, columns] * slopes).T + 0.3)  # (2^order, R)
+        values = np.zeros((*rows.shape, self.heights.shape[1]))
+        for columns, slopes, heights in zip(self.columns, self.slopes, self.heights, strict=True):
+            games = np.tanh(bits @ (rows[:, columns] * slopes).T + 0.3)  # (2^order, R)
             for player in range(order):
                 without = np.flatnonzero(bits[:, player] == 0)
                 weights = factorial[sizes[without]] * factorial[order - 1 - sizes[without]] / 24
                 steps = games[without + (1 << player)] - games[without]
-                values[:, columns[player]] += weights @ steps
-        return values
+                values[:, columns[player]] += (weights @ steps)[:, None] * heights
+        return values if values.shape[2] > 1 else values[:, :, 0]
 
 
 @dataclass(frozen=True)
@@ -106,25 +109,35 @@ class Result:
 
 
 def result_of(
-    options: dict[str, Any], models: list[Waves], rows: np.ndarray, milliseconds: float
+    options: dict[str, Any],
+    models: list[Waves],
+    rows: np.ndarray,
+    milliseconds: float,
+    each: float = 0,
 ) -> Result | None:
     """Return the result of a choice; None if it refuses."""
     error = scale = seconds = 0.0
     choice = ""
     for model in models:
-        for module in (evaluation, value_memory, costs, deadline):
+        for module in (evaluation, value_memory, estimate, one_round):
             module.perf_counter = model.now  # type: ignore[attr-defined]
         explainer = shap.Explainer(model, 0 * rows[:1], seed=0, **options)
-        limit = milliseconds * 1e-3 * len(rows) or None
+        call: dict[str, Any] = {"silent": True}
+        if milliseconds:
+            call["max_seconds"] = milliseconds * 1e-3 * len(rows)
+        if each:
+            call["max_evals"] = int(each * rows.shape[1])
+        if not options and milliseconds:
+            return None
         started = model.now()
         try:
-            values = explainer(rows, max_seconds=limit, silent=True).values
-        except (BudgetError, InvalidArgumentError):
+            values = explainer(rows, **call).values
+        except (BudgetError, InvalidArgumentError, ValueError):
             return None
         seconds += model.now() - started
         exact = model.attributions(rows)
         error, scale = error + np.abs(values - exact).sum(), scale + np.abs(exact).sum()
-        choice = explainer.last_estimate.choice
+        choice = explainer.last_estimate.choice if options else ""
     return Result(error / scale, seconds, choice)
 
 
@@ -133,44 +146,55 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--features", type=int, nargs="+", default=[8, 13, 20, 30, 60, 200])
+    parser.add_argument("--outputs", type=int, nargs="+", default=[1])
+    parser.add_argument("--each", type=float, nargs="+", default=[0])
     parser.add_argument("--speeds", type=float, nargs="+", default=[1, 5, 50, 1000, 20000])
     parser.add_argument("--milliseconds", type=float, nargs="+", default=[0, 1, 10, 100])
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--models", type=int, default=2)
     arguments = parser.parse_args()
     cells = []
-    small = Waves(8, 1e-6, np.random.default_rng(0))
+    small = Waves(8, 1, 1e-6, np.random.default_rng(0))
     for options in CHOICES.values():  # loads and compiles what is needed on demand
         result_of(options, [small], np.ones((2, 8)), 0)
-    for n_features, speed, milliseconds in product(
-        arguments.features, arguments.speeds, arguments.milliseconds
+    for n_features, n_outputs, speed, milliseconds, each in product(
+        arguments.features,
+        arguments.outputs,
+        arguments.speeds,
+        arguments.milliseconds,
+        arguments.each,
     ):
+        if milliseconds and each:
+            continue
         rng = np.random.default_rng([arguments.seed, n_features])
-        models = [Waves(n_features, 1e-6 * speed, rng) for _ in range(arguments.models)]
+        models = [Waves(n_features, n_outputs, 1e-6 * speed, rng) for _ in range(arguments.models)]
         rows = rng.normal(size=(arguments.rows, n_features))
         results = {}
         with threadpool_limits(1):
             for name, options in CHOICES.items():
                 if name == "enumeration" and n_features > _MOST_ENUMERATED:
                     continue
-                result = result_of(options, models, rows, milliseconds)
+                result = result_of(options, models, rows, milliseconds, each)
                 if result is not None:
                     results[name] = result
         if "best" in results:
             limit = milliseconds * 1e-3 * arguments.rows * arguments.models
-            cells.append((_excess(results, limit), n_features, speed, milliseconds, results))
+            budget = (
+                f"{milliseconds:g} ms" if milliseconds else f"{each:g} each" if each else "default"
+            )
+            cells.append((_excess(results, limit), n_features, n_outputs, speed, budget, results))
             print(".", end="", flush=True)
     cells.sort(key=lambda cell: -cell[0])
     n_lost = sum(cell[0] > 1 for cell in cells)
     print(f"\n{n_lost} of {len(cells)} cells lost (seed {arguments.seed})\n")
     names = [name for name in CHOICES if name != "best"]
-    print("| lost by | features | µs | ms a row | best | " + " | ".join(names) + " | chosen |")
-    print("|---" * (len(names) + 6) + "|")
-    for excess, n_features, speed, milliseconds, results in cells:
+    print("| lost by | features | outputs | µs | budget of a row | best | ", end="")
+    print(" | ".join(names) + " | chosen |")
+    print("|---" * (len(names) + 7) + "|")
+    for excess, n_features, n_outputs, speed, budget, results in cells:
         texts = [_text(results.get(name)) for name in ("best", *names)]
         first = f"{excess:.2g}" if excess > 1 else ""
-        limit = f"{milliseconds:g}" if milliseconds else "default"
-        head = f"| {first} | {n_features} | {speed:g} | {limit} | "
+        head = f"| {first} | {n_features} | {n_outputs} | {speed:g} | {budget} | "
         print(head + " | ".join(texts) + f" | {results['best'].choice.split(':')[0]} |")
 
 

@@ -197,21 +197,18 @@ class Solution:
 
 @dataclass(frozen=True)
 class Operations:
-    """Floating-point operations of an estimator's own work, about, where they may take minutes.
+    """An estimator's own work, as about so many operations of which a core does 1e10 in a second.
 
     Attributes
     ----------
     once : float
         Those that all rows share.
     per_row : float
-        Those of each row and output.
-    most_outputs : int, optional
-        So many outputs of a row at most; further ones share what these take.
+        Those of each row.
     """
 
-    once: float = 0.0
-    per_row: float = 0.0
-    most_outputs: int | None = None
+    once: float
+    per_row: float
 
 
 @dataclass(frozen=True)
@@ -335,10 +332,9 @@ class Estimator(Protocol[DesignT]):
         """Return about how many bytes the design and the solution of a row need at most."""
         return 6 * budget * n_players
 
-    def operations(self, n_players: int, budget: int) -> Operations:
+    def operations(self, n_players: int, budget: int, n_outputs: int = 1) -> Operations:
         """Return about how many operations the design and the solution of a row take."""
-        del n_players, budget  # most estimators take seconds for thousands of players
-        return Operations()
+        return Operations(2e7, 1e6 + 15.0 * budget * n_players * (n_outputs + 2))
 
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""

@@ -230,6 +230,8 @@ class Evaluator:
         size. A model in single precision may round differently in batches of other sizes.
     memory : ValueMemory, optional
         Values that are known already, and the place for new ones.
+    spent : list of one float
+        The seconds of the game so far.
     """
 
     game: Game
@@ -239,6 +241,7 @@ class Evaluator:
     is_timed: bool = False
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
     memory: ValueMemory | None = None
+    spent: list[float] = field(default_factory=lambda: [0.0])
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
@@ -258,11 +261,13 @@ class Evaluator:
             ]
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
+            started = perf_counter()
             try:
                 if self.memory is None:
                     values = self.game(rows, coalitions)
                 else:
                     values = self.memory.values(self.game, rows, coalitions)
+                self.spent[0] += perf_counter() - started
             except Exception as error:
                 self.on_error(error, rows, coalitions)
                 if not batches.halve(error):

@@ -1,31 +1,35 @@
-"""From a game to attributions, by the settings or by measured costs."""
+"""From a game to attributions: with a budget, within a time, or by what errs least for its cost."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
-from ..errors import first_row
+import numpy as np
+
+from ..errors import BudgetError, InvalidArgumentError, first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
 from ..games.drawn_values import n_backgrounds_of
 from ..games.game import Game
-from ..games.value_memory import ValueMemory
-from ..workers.worker_processes import jobs_of
+from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
-from .costs import Costs, expected_error, named, warn_of_long_call
-from .deadline import estimate_until, refuse_graphs
-from .one_round import estimate_round, run_of
-from .result import Estimate
+from .costs import Costs, Plan, expected_error, named, warn_of_long_call
+from .one_round import estimate_round, run_of, unchecked_round
+from .result import Estimate, Seconds
 from .run import CallBudget
 from .settings import Settings, checked_budgets
+from .solutions import check_interactions
 
-_UNNOTICED_SECONDS = 2.0
-"""Our own work of a call may take this long beside any model."""
+_OWN_SECONDS = 0.1
+"""Our own work on a row may take this long, or as long as the model. Learned weights take .02 with
+13 players and 208 evaluations, .04 with 30 and 480, and .12 with 60 and 960."""
 
-_FEW_ENTRIES = 5 * 10**5
-"""Below this number of entries of the coalitions of all rows and outputs, no estimator takes that
-long: with 30 players and 480 evaluations, one that learns takes 37 ms a row."""
+_MORE = 4
+"""A cheaper estimator has the time that it saves for more evaluations: at most so many times those
+of the default budget."""
 
 _MOST_COALITIONS = 32
 """All coalitions cannot be cheaper than an estimate if they are more than this multiple of its
@@ -34,12 +38,12 @@ evaluations: with 13 players, our own work is then a fifth of that of an estimat
 _FEW_BACKGROUNDS = 10
 """With more background rows, the default evaluates a part of them."""
 
-_MEASURED_PARTS = (8, 4)
-"""Our own work is measured with the budget over these numbers, so that its growth is known."""
+_FIRST_SHARE, _PLANNED_SHARE = 0.1, 0.85
+"""Shares of a limited time that the first round is planned for, and of what is left that a further
+one is planned for; the rest is for costs that vary."""
 
-_CLEARLY_LESS = 0.5
-"""Another candidate is taken for its own work if that is at most this part of the first one's: with
-200 players and few rows, equal weights take as long as learned ones."""
+_GROWTH, _WORTHWHILE = 16, 1.3
+"""A further round has at most and at least this multiple of the evaluations of the last one."""
 
 
 NO_BUDGET_OF_NETWORKS = (
@@ -57,7 +61,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     for all coalitions of the others, all are evaluated and the result is exact; estimators on
     graphs decide for themselves.
 
-    With `max_seconds`, or an estimator that chooses among several, costs are measured first. The
+    With `max_seconds`, or an estimator that chooses among several, costs are forecast first. The
     rest is the estimate with the budget and the estimator that were chosen, so that the same ones
     and the same seed give the same numbers again.
 
@@ -79,13 +83,12 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     if settings.max_seconds is not None:
-        refuse_graphs(estimator, settings)
         settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
-        result = estimate_until(game, estimator, settings)
+        result = _estimate_until(game, estimator, settings, float(settings.max_seconds))
     elif not estimator.candidates:
         result = estimate_round(game, estimator, settings)
     elif may_choose and settings.max_model_rows is None:
-        result = estimate_by_cost(game, estimator, settings)
+        result = _estimate_best(game, estimator, settings)
     else:
         if not settings.is_for_training and settings.max_model_rows is None:
             settings = _saving_rows(game, settings)
@@ -98,7 +101,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
 def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:
     """Return the most that a call takes for each row, without evaluating the game.
 
-    Where costs are measured, it is that of the first candidate.
+    Where one of several is chosen, it is that of the first candidate.
     """
     if estimator.candidates:
         if settings.max_model_rows is None:
@@ -114,14 +117,15 @@ def _saving_rows(game: Game, settings: Settings) -> Settings:
     return replace(settings, saves_rows=True) if saves else settings
 
 
-def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
-    """Estimate all rows by the candidate that measured costs choose.
+def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
+    """Estimate all rows by the candidate that errs least for what it costs.
 
-    All coalitions are evaluated where that takes no longer than the first candidate, if the user
-    named no budget. Otherwise the first candidate is taken if its own work takes at most as long as
-    the model, or is not noticed. Otherwise the others follow, those of less expected error first,
-    and one is taken if its own work is clearly less, until one of them is as cheap as that.
+    That is the first one, if its own work takes at most as long as the model, or `_OWN_SECONDS` a
+    row. Otherwise it is the candidate and the budget of least expected error within the time that
+    the first one would be allowed. All coalitions are evaluated where that takes no longer, if the
+    user named no budget.
     """
+    started = perf_counter()
     request = settings.interactions
     candidates = [
         candidate
@@ -129,9 +133,7 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
         if request is None or candidate.has_interactions(request)
     ]
     first = candidates[0]
-    memory, active = ValueMemory(), game.active_players()
-    n_workers = jobs_of(settings.n_jobs, game.n_rows).n_workers
-    costs = Costs(game, settings, active, memory, n_workers)
+    costs = Costs(game, settings, game.active_players())
     n_players = costs.n_players
     if not costs.n_rows_of:
         return estimate_round(game, first, settings)
@@ -139,51 +141,153 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     if budget.enumerates_now:
         reason = f"all 2^{n_players} coalitions, which the budget pays for"
         return replace(estimate_round(game, first, settings), choice=reason)
-    n_all = 2**n_players
     may_enumerate = (
         settings.budget is None
         and settings.tolerance is None
         and n_players <= MAX_PLAYERS
-        and n_all <= _MOST_COALITIONS * budget.limit
+        and 2**n_players <= _MOST_COALITIONS * budget.limit
     )
-    is_small = game.n_rows * n_players * budget.limit <= _FEW_ENTRIES
-    if is_small and not may_enumerate:
-        reason = f"{named(first)}: its own computation takes at most {_UNNOTICED_SECONDS:g} s"
-        saving = _saving_rows(game, settings)
-        return replace(estimate_round(game, first, saving), choice=reason)
-    chosen, new_budget, reason = first, settings.budget, ""
-    for part in _MEASURED_PARTS:
-        measured = max(budget.minimum, budget.limit // part)
-        costs.measure(first, measured, n_rows=1)
-    model, own = costs.model_seconds(first, budget.limit), costs.own_seconds(first, budget.limit)
-    if may_enumerate and costs.seconds(first, n_all) <= model + own:
-        new_budget = n_all
-        reason = (
-            f"all 2^{n_players} coalitions, which take about {costs.seconds(first, n_all):.2g} s; "
-            f"{named(first)} would take {model + own:.2g} s"
-        )
-    else:
-        work = own
-        others = sorted(
-            candidates[1:], key=lambda other: expected_error(other, n_players, budget.limit)
-        )
-        for candidate in others:
-            if work <= max(_UNNOTICED_SECONDS, model):
-                break
-            costs.measure(candidate, max(candidate.minimum_budget(n_players), measured))
-            less = costs.own_seconds(candidate, budget.limit)
-            if less <= _CLEARLY_LESS * work:
-                chosen, work = candidate, less
-        reason = (
-            f"{named(chosen)}: its own computation takes about {work:.2g} s, the model "
-            f"{model:.2g} s"
-        )
-        if chosen is not first:
-            reason += f"; the computation of {named(first)} would take {own:.2g} s"
-    if new_budget != n_all:
-        warn_of_long_call(costs, chosen, budget.limit)
-    memory.is_recording = False
+    chosen = Plan(first, budget.limit)
+    n_evaluations = game.n_rows * budget.limit
+    own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
+    new_budget, reason = settings.budget, f"{named(first)}: its own work takes about {own:.2g} s"
+    if may_enumerate or own > unnoticed:
+        costs.measure_model(n_evaluations)
+        costs.round_model()
+        model, own = costs.model_seconds(budget.limit), costs.own_seconds(chosen)
+        everything = Plan(first, 2**n_players)
+        if may_enumerate and costs.seconds(everything) <= model + own:
+            new_budget = everything.budget
+            reason = (
+                f"all 2^{n_players} coalitions, which take about {costs.seconds(everything):.2g} s;"
+                f" {named(first)} would take {model + own:.2g} s"
+            )
+        elif own > max(unnoticed, model):
+            most = _MORE * budget.limit if settings.budget is None else settings.budget
+            limits = [budget.limit, *(most for _ in candidates[1:])]
+            allowed = model + max(unnoticed, model)
+            chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
+            new_budget = chosen.budget
+            reason = (
+                f"{named(chosen.estimator)}: {chosen.budget:,} evaluations per row take about "
+                f"{costs.own_seconds(chosen):.2g} s beside the model; {named(first)} with "
+                f"{budget.limit:,} would take {own:.2g} s"
+            )
+    if new_budget != 2**n_players:
+        warn_of_long_call(costs, chosen.estimator, budget)
+    costs.memory.is_recording = False
+    choosing = perf_counter() - started
     final = _saving_rows(game, replace(settings, budget=new_budget))
-    result = estimate_round(game, chosen, final, memory)
-    n_timing = max(0, memory.n_evaluations - int(result.evaluations.sum()))
-    return replace(result, timing_evaluations=n_timing, choice=reason)
+    memory = costs.memory if costs.memory.n_evaluations else None
+    result = estimate_round(game, chosen.estimator, final, memory)
+    return _with_choice(result, costs, reason, choosing)
+
+
+def _estimate_until(
+    game: Game, estimator: Estimator[Any], settings: Settings, limit: float
+) -> Estimate:
+    """Estimate all rows in some seconds, by the best candidate of the estimator.
+
+    Rounds with larger and larger budgets, until the next one would pass the time. Each has the
+    candidate and the budget of least expected error that fit into it, by the work of the rounds
+    before. Values stay known from one round to the next.
+
+    Raises
+    ------
+    BudgetError
+        If not even the smallest budget fits into the time.
+    """
+    started = perf_counter()
+
+    def left() -> float:
+        return limit - (perf_counter() - started)
+
+    if estimator.needs_graph:
+        raise InvalidArgumentError(
+            f"max_seconds={limit:g} cannot be used with {settings.name}: the cost of estimators on "
+            f"graphs depends on the graph. Pass {settings.budget_name} instead."
+        )
+    costs = Costs(game, settings, game.active_players())
+    candidates = _able_candidates(estimator, settings, costs)
+    if not costs.n_rows_of:  # no player can change any value
+        return estimate_round(game, candidates[0], replace(settings, budget=1))
+    least = [costs.least_budget(candidate) for candidate in candidates]
+    most = settings.budget or 2 ** min(costs.n_players, 50)
+    costs.measure_model(game.n_rows * min(most, 2**costs.n_players), left())
+    choosing = perf_counter() - started
+    cheapest = min(map(Plan, candidates, least), key=costs.seconds)
+    if costs.seconds(cheapest) > left():
+        needed = 1.1 * (costs.seconds(cheapest) + perf_counter() - started)
+        raise BudgetError(
+            f"max_seconds={limit:g} is too short: {settings.name} needs at least "
+            f"{cheapest.budget} evaluations for each of {game.n_rows} rows, which take about "
+            f"{needed:.2g} seconds. Pass max_seconds={float(f'{1.2 * needed:.1e}'):g} or more, or "
+            "fewer rows.",
+            cheapest.budget,
+        )
+    plan = costs.best_plan(candidates, _FIRST_SHARE * left(), [most] * len(candidates)) or cheapest
+    check: Callable[[], Estimate] | None = None
+    while True:
+        quiet = replace(settings, budget=plan.budget)
+        if plan.budget == settings.budget:  # the time pays for it: messages name this limit
+            quiet = replace(quiet, max_seconds=None)
+        if check is not None and costs.n_workers == 1:
+            own = costs.own_seconds(plan) / game.n_rows  # that of the rows of the last block
+            costs.memory.ends_at = started + limit - own
+        try:
+            result, check = unchecked_round(game, plan.estimator, quiet, costs.memory)
+        except TimeIsUp:
+            break
+        last, spent = plan, result.seconds.own
+        if costs.n_workers > 1:
+            spent = perf_counter() - started - choosing - costs.model_seconds(plan.budget)
+        costs.learn(plan, spent)
+        error = expected_error(plan.estimator, costs.n_players, plan.budget)
+        after = costs.best_plan(
+            candidates,
+            _PLANNED_SHARE * left(),
+            [min(most, _GROWTH * plan.budget)] * len(candidates),
+        )
+        if (
+            result.enumerated.all()
+            or after is None
+            or after.budget < _WORTHWHILE * plan.budget
+            or expected_error(after.estimator, costs.n_players, after.budget) >= error
+        ):
+            break
+        plan = after
+    costs.memory.ends_at = np.inf
+    reason = f"{last.budget:,} evaluations per row fit into max_seconds={limit:g}"
+    if estimator.candidates:
+        reason = f"{named(last.estimator)}: {reason}"
+    return _with_choice(check(), costs, reason, choosing)
+
+
+def _able_candidates(
+    estimator: Estimator[Any], settings: Settings, costs: Costs
+) -> list[Estimator[Any]]:
+    """Return the estimators that can answer a call; refuse one that no time suffices for."""
+    able: list[Estimator[Any]] = []
+    for candidate in estimator.candidates or (estimator,):
+        budget = settings.budget or costs.least_budget(candidate)
+        quiet = replace(settings, max_seconds=None, budget=budget)
+        try:
+            budgets = checked_budgets(costs.sizes, candidate, quiet)
+            check_interactions(candidate, quiet, budgets.values(), costs.active.shape)
+        except (BudgetError, InvalidArgumentError):
+            if not able:
+                raise
+            continue
+        able.append(candidate)
+    return able
+
+
+def _with_choice(result: Estimate, costs: Costs, reason: str, choosing: float) -> Estimate:
+    """Return a result with what was chosen, and what that took."""
+    n_timing = max(0, costs.memory.n_evaluations - int(result.evaluations.sum()))
+    return replace(
+        result,
+        timing_evaluations=n_timing if costs.memory.n_evaluations else 0,
+        choice=reason,
+        seconds=Seconds(result.seconds.model, result.seconds.own, choosing),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -22,10 +22,10 @@ from ..games.value_memory import ValueMemory
 from ..model_usage import Usage
 from ..workers.worker_processes import jobs_of
 from .background_plans import background_drawing
-from .costs import Costs, forecast_own_seconds
+from .costs import Costs, warn_of_long_call
 from .drawing import repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
-from .result import Estimate, blank_estimate
+from .result import Estimate, Seconds, blank_estimate
 from .run import Run, largest_magnitude
 from .settings import MANY_ENTRIES, Settings
 
@@ -47,6 +47,10 @@ shows noise, but labels may be equal by chance."""
 
 _CHECKED_SHARE = 0.02
 """Share of the evaluations of a call that look for random answers at most."""
+
+_REPEATED_SHARE, _FEWEST_REPEATED = 0.03, 4
+"""Share of the evaluations of a small call, and their number at least, that are repeated in the
+end."""
 
 _TIMES_ALONE = 3
 """Evaluations of a row alone that tell answers at random from rows that influence each other: two
@@ -81,6 +85,20 @@ def estimate_round(
 
     Values in `memory` are not computed again.
     """
+    return unchecked_round(game, estimator, settings, memory)[1]()
+
+
+def unchecked_round(
+    game: Game,
+    estimator: Estimator[Any],
+    settings: Settings,
+    memory: ValueMemory | None = None,
+) -> tuple[Estimate, Callable[[], Estimate]]:
+    """Return the estimate, and a function that looks at it, warns, and returns it.
+
+    A further round may take its place, whose warnings are others.
+    """
+    started = perf_counter()
     run = run_of(game, estimator, settings, memory)
     estimator, settings, memory = run.estimator, run.settings, run.memory
     jobs = jobs_of(settings.n_jobs, game.n_rows)
@@ -103,17 +121,16 @@ def estimate_round(
         if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
             name_row = partial(raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
-        started = perf_counter()
         (drawn_ends,) = evaluate([run.ends_request()])
         ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
-        seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
+        seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
         noise = Repetition.from_first_row(game, run.active, ends, settings)
         if noise.is_random:
             run = run.for_random_model()
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
             (drawn_ends,) = evaluate([run.ends_request()])
             ends = run.means_of_ends(drawn_ends)
-        run.n_label_repeats = noise.n_label_repeats
+        run.n_repeated = noise.n_repeated
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
@@ -124,7 +141,8 @@ def estimate_round(
             and is_whole
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
-            evaluate = _forecast(run, evaluate, jobs.n_workers, ends.shape[2])
+            costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
+            warn_of_long_call(costs, estimator, budget)
         result = blank_estimate(
             ends,
             game.n_players,
@@ -140,16 +158,9 @@ def estimate_round(
         else:
             estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
-    return _checked(result, run, ends, noise)
-
-
-def _forecast(run: Run, evaluate: Evaluator, n_workers: int, n_outputs: int) -> Evaluator:
-    """Warn if our own work takes minutes; return the evaluator with the values that this took."""
-    memory = run.memory = ValueMemory()
-    costs = Costs(run.game, run.settings, run.active, memory, n_workers, n_outputs)
-    forecast_own_seconds(costs, run.estimator, run.budgets[max(run.budgets)])
-    memory.is_recording = False
-    return replace(evaluate, memory=memory)
+    of_model = evaluate.spent[0] if jobs.n_workers == 1 else np.nan
+    result = replace(result, seconds=Seconds(of_model, perf_counter() - started - of_model))
+    return result, partial(_checked, result, run, ends, noise)
 
 
 def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
@@ -170,7 +181,8 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
     rows = np.flatnonzero(run.n_active)
     n_checks, spent = noise.n_evaluations, result.evaluations[rows]
     if run.warnings.two_answers is not None:
-        _warn(*map(np.atleast_1d, run.warnings.two_answers))
+        warn = _warn_of_company if run.warnings.are_alone_equal else _warn
+        warn(*map(np.atleast_1d, run.warnings.two_answers))
     n_checks += run.warnings.n_repeated
     if not n_checks and settings.n_repeats == 1 and not is_random_by_design(game):
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
@@ -196,20 +208,20 @@ class Repetition:
         The evaluations that this took.
     is_random : bool
         Whether two answers for the same input differ.
-    n_label_repeats : int
-        How many values of each row remain to be evaluated again: few pairs of labels are often
-        equal by chance, and among all values of a row there are better ones.
+    n_repeated : int
+        How many values of each row remain to be evaluated again, in another batch, where the budget
+        does not pay for pairs of their own.
     """
 
     n_evaluations: int = 0
     is_random: bool = False
-    n_label_repeats: int = 0
+    n_repeated: int = 0
 
     @classmethod
     def from_first_row(
         cls, game: Game, active: BoolArray, ends: ValueArray, settings: Settings
     ) -> Repetition:
-        """Evaluate half of the players of the first row twice, if that is at most 2 % of a call.
+        """Evaluate halves of the players of the first row twice, with at most 2 % of a call.
 
         Half of the players, because a model may answer at random only where some are absent. If
         the budget allows it, the output is computed again, too: beside other rows than before, it
@@ -225,30 +237,29 @@ class Repetition:
         spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration
         n_affordable = int(max(_CHECKED_SHARE * budget * len(rows), spare))
         n_most = min(n_affordable, 2 * _MOST_PAIRS)
-        if n_most < 2:
-            return cls()
         row, players = rows[:1], np.flatnonzero(active[rows[0]])
         evaluate = Evaluator(game, settings.batch_size)
         rounding = _ROUNDINGS * getattr(game, "rounding", 0.0)
-        largest, n_spent, n_label_repeats = largest_magnitude(ends), 0, 0
-        if n_most < 2 * _MOST_PAIRS and (ends[row] == np.round(ends[row])).all():
-            n_affordable = n_most = 0
-            n_label_repeats = int(_CHECKED_SHARE * budget)
-        for start in range(n_most // 2):
-            coalition = np.zeros((1, 1, game.n_players), dtype=bool)
-            coalition[..., np.roll(players, start)[: (len(players) + 1) // 2]] = True
-            request = Request(row, CoalitionTable(coalition, np.array([1])))
-            # Each is evaluated alone: rows of a batch may influence each other.
-            first = evaluate([request])[0][0, 0]
-            second = evaluate([request])[0][0, 0]
-            n_spent += 2
-            largest = max(largest, float(np.abs(first).max()))
-            if (np.abs(first - second) > max(_NOISE, rounding) * largest).any():
-                _warn(first, second)
+        largest, n_spent, n_repeated = largest_magnitude(ends), 0, 0
+        if n_most < 2 * _MOST_PAIRS:  # too few to tell noise that is rare, or on a grid
+            if (ends[row] == np.round(ends[row])).all():
+                n_affordable = n_most = 0
+            least = _FEWEST_REPEATED / len(rows)
+            n_repeated = int(np.ceil(max(least, _REPEATED_SHARE * budget)))
+        n_pairs = n_most // 2
+        if n_pairs:
+            halves = np.zeros((1, n_pairs, game.n_players), dtype=bool)
+            for start in range(n_pairs):
+                halves[0, start, np.roll(players, start)[: (len(players) + 1) // 2]] = True
+            request = Request(row, CoalitionTable(halves, np.array([n_pairs])))
+            # In equal batches: rows of a batch may influence each other.
+            first, second = evaluate([request])[0][0], evaluate([request])[0][0]
+            n_spent = 2 * n_pairs
+            largest = max(largest, largest_magnitude(first))
+            differ = (np.abs(first - second) > max(_NOISE, rounding) * largest).any(axis=1)
+            if differ.any():
+                _warn(first[differ][0], second[differ][0])
                 return cls(n_spent, is_random=True)
-            # Labels may be equal by chance, and numbers almost.
-            if (first == second).all() and not (first == np.round(first)).any():
-                break
         # Alone, unless it was alone before: then with the empty coalition.
         n_ends = 2 if getattr(game, "evaluates_first_alone", False) else 1
         if settings.budget is None or n_spent + n_ends <= n_affordable:
@@ -271,7 +282,7 @@ class Repetition:
                     _warn(*pairs[:, end])
                     return cls(n_spent, is_random=True)
                 _warn_of_company(*pairs[:, end])
-        return cls(n_spent, n_label_repeats=n_label_repeats)
+        return cls(n_spent, n_repeated=n_repeated)
 
 
 def check_repeated_values(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,17 @@ def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatA
 def percent(level: float) -> str:
     """Return a level as a percentage, such as "95 %"."""
     return f"{100 * level:.4g} %"
+
+
+class Seconds(NamedTuple):
+    """The time of a call: of the model, of our own work, and of the choice between estimators.
+
+    The first two are NaN where workers share the rows.
+    """
+
+    model: float = 0.0
+    own: float = 0.0
+    choosing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,8 @@ class Estimate:
         cannot change the value.
     union_errors : array, (R, M, K), optional
         The standard error of the value of this union.
+    seconds : Seconds
+        The time of the model, of our own work, and of the choice between estimators.
     usage : Usage, optional
         Calls, repetitions, seconds and money of a `RemoteModel` in this process.
     errors_cancel : bool
@@ -174,6 +187,7 @@ class Estimate:
     trace: Trace | None = None
     errors_cancel: bool = False
     usage: Usage | None = None
+    seconds: Seconds = field(default_factory=Seconds)
     unions: IntArray | None = None
     union_errors: FloatArray | None = None
 
@@ -372,6 +386,7 @@ def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
         },
         timing_evaluations=sum(one.timing_evaluations for one in estimates),
         check_evaluations=sum(one.check_evaluations for one in estimates),
+        seconds=Seconds(*np.sum([one.seconds for one in estimates], axis=0).tolist()),
         degrees_of_freedom=np.where(np.isnan(joint), np.inf, joint),
         interactions=pairs,
         usage=first.usage and reduce(add, [one.usage for one in estimates]),

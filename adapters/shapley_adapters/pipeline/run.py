@@ -57,7 +57,11 @@ _ARRAYS_OF_DRAWS = 6
 """Arrays of all draws that are in memory while their means are computed."""
 
 _DIFFERENCE = 2.0**-8
-"""Share of the largest value by which other labels differ at least; less may be rounding."""
+"""Share of the largest value by which other answers differ at least; less may be rounding."""
+
+_TIMES_ALONE = 2
+"""Where answers differ, one is asked for so many times alone. Rows that influence each other in a
+batch then have equal answers, which are neither of the two before."""
 
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
@@ -98,8 +102,8 @@ class Run:
         Values that are known already.
     drawing : Drawing, optional
         The draws whose means are the values; None where the game has the values themselves.
-    n_label_repeats : int
-        How many values of each row are evaluated again, where labels may be random.
+    n_repeated : int
+        How many values of each row are evaluated again, where the model may be random.
     """
 
     game: Game
@@ -113,7 +117,7 @@ class Run:
     largest: float = 0.0
     memory: ValueMemory | None = None
     drawing: Drawing | None = None
-    n_label_repeats: int = 0
+    n_repeated: int = 0
     _graphs: Sequence[Structure] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -428,7 +432,7 @@ class Run:
             return self._chosen(pending) if len(pending.group.rows) else []
         design = pending.design
         is_last = bool(pending.round_end >= design.table.counts.max())
-        if is_last and self.n_label_repeats and not pending.is_repeated:
+        if is_last and self.n_repeated and not pending.is_repeated:
             return [
                 unfinished
                 for part in self._repeated(pending, evaluate)
@@ -479,9 +483,9 @@ class Run:
         return replace(pending, values=values, errors=errors)
 
     def _repeated(self, pending: PendingRows, evaluate: Evaluator) -> list[PendingRows]:
-        """Return rows whose most surprising labels are the same again, and each other row.
+        """Return rows whose most surprising values are the same again, and each other row.
 
-        A label that the others do not let expect is likely to differ the next time, if the model
+        A value that the others do not let expect is likely to differ the next time, if the model
         answers at random. The values stay the first answers; those of the other rows have errors.
         """
         table, values = pending.design.table, pending.values
@@ -489,15 +493,31 @@ class Run:
         counts = np.broadcast_to(table.counts, (n_rows,))
         coalitions = np.broadcast_to(table.coalitions, (n_rows, *table.coalitions.shape[1:]))
         repeated = most_surprising(values, coalitions[:, :n_coalitions], counts)[
-            :, : self.n_label_repeats
+            :, : self.n_repeated
         ]
         of_repeated = np.take_along_axis(coalitions, repeated[..., None], axis=1)
         n_each = np.full(n_rows, repeated.shape[1])
+        evaluate = replace(evaluate, memory=None)
         (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
         first = np.take_along_axis(values, repeated[..., None], axis=1)
-        differ = np.abs(first - again) > _DIFFERENCE * self.largest
-        self.warnings.count_repeated(first, again, differ)
-        are_random = differ.any(axis=(1, 2))
+        allowed = _DIFFERENCE * self.largest
+        differ = np.abs(first - again) > allowed
+        warnings = self.warnings
+        warnings.n_repeated += first.shape[0] * first.shape[1]
+        if differ.any() and warnings.two_answers is None:
+            row, index, output = np.argwhere(differ)[0]
+            answers = first[row, index], again[row, index]
+            warnings.two_answers = float(answers[0][output]), float(answers[1][output])
+            one = pending.group.subset_rows(np.array([row])).request(
+                CoalitionTable(of_repeated[row : row + 1, index : index + 1], np.array([1]))
+            )
+            alone = [evaluate([one])[0][0, 0] for _ in range(_TIMES_ALONE)]
+            warnings.n_repeated += _TIMES_ALONE
+            are_equal = (np.ptp(alone, axis=0) <= allowed).all()
+            warnings.are_alone_equal = bool(
+                are_equal and all((np.abs(alone[0] - it) > allowed).any() for it in answers)
+            )
+        are_random = differ.any(axis=(1, 2)) & (not warnings.are_alone_equal)
         parts = [replace(pending, is_repeated=True).subset_rows(np.flatnonzero(~are_random))]
         for row in np.flatnonzero(are_random):
             part = replace(pending, is_repeated=True).subset_rows(np.array([row]))

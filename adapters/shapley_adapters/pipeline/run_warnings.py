@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import BoolArray, IntArray, ValueArray
+from ..array_types import BoolArray, IntArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
@@ -101,6 +101,9 @@ class RunWarnings:
         Values that were evaluated again, to see whether the model answers at random.
     two_answers : tuple of float, optional
         The first two of these that differ.
+    are_alone_equal : bool
+        Whether the answers for that input alone are always the same: rows of a batch influence each
+        other.
     """
 
     n_missed: int = 0
@@ -116,6 +119,7 @@ class RunWarnings:
     n_rows: int = 0
     n_repeated: int = 0
     two_answers: tuple[float, float] | None = None
+    are_alone_equal: bool = False
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
@@ -132,14 +136,8 @@ class RunWarnings:
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
         self.n_repeated += addition.n_repeated
+        self.are_alone_equal = self.are_alone_equal or addition.are_alone_equal
         self.two_answers = self.two_answers or addition.two_answers
-
-    def count_repeated(self, first: ValueArray, again: ValueArray, differ: BoolArray) -> None:
-        """Count values that were evaluated again, (R, n, K), and keep the first that differ."""
-        self.n_repeated += first.shape[0] * first.shape[1]
-        if differ.any() and self.two_answers is None:
-            index = tuple(np.argwhere(differ)[0])
-            self.two_answers = float(first[index]), float(again[index])
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""

@@ -39,8 +39,8 @@ MANY_ENTRIES = 10**7
 """No estimator computes for a minute where the coalitions have fewer entries than this: some 2 µs
 for each, with learned weights and a curved model."""
 
-_PER_SECOND = 1e10
-"""Operations of one core in a second, as measured with products of large matrices."""
+OPERATIONS_PER_SECOND = 1e10
+"""Those of one core, as measured with products of large matrices."""
 
 _MOST_SECONDS = 600.0
 """Beyond how many seconds for a row a call is refused."""
@@ -416,7 +416,8 @@ def refuse_long_rows(budget: RowBudget, estimator: Estimator[Any], settings: Set
         return
     n_evaluations = min(budget.limit, 2**budget.n_players)
     operations = estimator.operations(budget.n_players, n_evaluations)
-    once, per_row = operations.once / _PER_SECOND, operations.per_row / _PER_SECOND
+    once = operations.once / OPERATIONS_PER_SECOND
+    per_row = operations.per_row / OPERATIONS_PER_SECOND
     if once + per_row > _MOST_SECONDS:
         raise BudgetError(
             f"{settings.name} computes about {rounded_seconds(per_row)} for each row and "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -241,12 +241,13 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 26 * budget * n_players
 
-    def operations(self, n_players: int, budget: int) -> Operations:
+    def operations(self, n_players: int, budget: int, n_outputs: int = 1) -> Operations:
         """Return those of the matrix of the regression, its factor, and the influences."""
+        work = super().operations(n_players, budget, n_outputs)
         if self._has_few(n_players, budget):
-            return Operations()
+            return work
         n_equations = budget / (2 if self.paired else 1)
-        return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
+        return replace(work, once=work.once + 3.0 * n_equations * n_players**2 + n_players**3)
 
     def _has_few(self, n_players: int, budget: int, needs_errors: bool = False) -> bool:
         """Return whether a budget pays for orders only."""

@@ -125,12 +125,12 @@ class BackgroundRegression(Estimator[BackgroundDesign]):
         n_inducing = min(self.n_pairs, MOST_INDUCING)
         return 8 * (8 * n_inducing**2 + n_players * 2**17)
 
-    def operations(self, n_players: int, budget: int) -> Operations:
+    def operations(self, n_players: int, budget: int, n_outputs: int = 1) -> Operations:
         """Return those of covariances and factors."""
         del budget
         n_inducing = min(self.n_pairs, MOST_INDUCING)
         per_row = 2.0 * self.n_pairs * n_inducing * (n_inducing + 12 * n_players)
-        return Operations(per_row=per_row + 2e9 + 3e7 * FIT_STEPS * n_players)
+        return Operations(0.0, n_outputs * (per_row + 2e9 + 3e7 * FIT_STEPS * n_players))
 
     def design(self, request: DesignRequest) -> BackgroundDesign:
         """Draw pairs; those beyond the budget of different coalitions are left out."""

@@ -14,7 +14,7 @@ from .local_interactions import with_near_sets
 from .prior import Prior, Values, factored
 from .sparse_sets import find_sparse_sets
 
-_FEW, _LEARNED_FROM, _SEARCHED = 120, 480, 800
+_FEW, LEARNED_FROM, _SEARCHED = 120, 480, 800
 """Values that the first and the second fit see, and those of the search of sparse sets, at most. A
 step costs the cube of their number. Fits to 1,000 values have .96 of the errors at 64 evaluations a
 player and take twice as long."""
@@ -75,7 +75,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
         sparse = find_sparse_sets(prior.first(_SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
-        h, inverse = _fitted(prior.first(_LEARNED_FROM), h, _STEPS)
+        h, inverse = _fitted(prior.first(LEARNED_FROM), h, _STEPS)
     return Fit(prior, h, found, inverse)
 
 
