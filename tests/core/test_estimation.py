@@ -11,7 +11,7 @@ import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtError
 from shapley_adapters.pipeline import run as running
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS
 from tests.helpers.reference_games import (
     FunctionGame,
     TableGame,
@@ -21,6 +21,7 @@ from tests.helpers.reference_games import (
 )
 
 RANDOM = [row for row in ESTIMATORS if not row.is_exact]
+SOLVE_ROWS_TOGETHER = (core.LeastSquares, core.Shear)
 HAS_ERRORS = [row for row in RANDOM if row.options.get("complement") != "none"]
 
 FEW = "ignore:.* is little for"
@@ -53,7 +54,7 @@ def needed(row, game, with_errors=False):
     return int(match[1])
 
 
-@rows_of(ESTIMATORS)
+@rows_of(OF_KINDS[:2])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
     active = np.ones((6, 6), dtype=bool)
@@ -72,7 +73,7 @@ def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
         np.testing.assert_array_equal(in_blocks.evaluations, whole.evaluations)
 
 
-@rows_of(ESTIMATORS)
+@rows_of([*OF_KINDS[:2], *(row for row in OF_CLASSES if row.estimator in SOLVE_ROWS_TOGETHER)])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
     """Streams and workers split the rows of a call; the numbers may not depend on the split."""
@@ -85,7 +86,7 @@ def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
             np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
 
 
-@rows_of(RANDOM)
+@rows_of(OF_KINDS[:2])
 def test_players_set_aside_get_nothing_and_free_the_budget(row):
     rng = np.random.default_rng(0)
     active = np.zeros((4, 9), dtype=bool)
@@ -106,7 +107,7 @@ def test_players_set_aside_get_nothing_and_free_the_budget(row):
     assert np.abs(result.values - exact)[1].max() > 1e-3
 
 
-@rows_of(RANDOM)
+@rows_of(OF_KINDS[:2])
 def test_rows_that_set_players_aside_are_estimated_like_the_smaller_game(row):
     active = np.array([True, False, True, True, True, False, True, True, True])
     smaller = random_game(7, n_outputs=2)
@@ -119,11 +120,9 @@ def test_rows_that_set_players_aside_are_estimated_like_the_smaller_game(row):
     assert large.evaluations == small.evaluations
 
 
-@pytest.mark.parametrize(
-    "n_active", [[0], [0, 0], [0, 4], [1], [1, 4], [1, 1], [1, 0, 4, 2], [4]], ids=str
-)
+@pytest.mark.parametrize("n_active", [[0], [0, 4], [1], [1, 1], [1, 0, 4, 2]], ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 3])
-@rows_of(ESTIMATORS[:1] + ESTIMATORS[1:2] + ESTIMATORS[-1:])
+@rows_of(OF_KINDS[:2])
 def test_rows_with_few_active_players_or_none(row, n_active, n_outputs):
     """A row that equals its reference, or differs in one feature, is nothing unusual."""
     active = np.arange(4) < np.array(n_active)[:, None]
@@ -148,7 +147,7 @@ def test_default_budget():
     assert 480 <= len(set(game.asked)) <= 500
 
 
-@rows_of(RANDOM)
+@rows_of(OF_KINDS[:2])
 @pytest.mark.parametrize("n_players", [9, 10])
 def test_ten_players_are_exact_by_default(row, n_players):
     game = random_game(n_players)
@@ -157,8 +156,8 @@ def test_ten_players_are_exact_by_default(row, n_players):
     np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
 
 
-@pytest.mark.parametrize("n_players", [5, 30, 70])
-@rows_of(RANDOM)
+@pytest.mark.parametrize("n_players", [5, 70])
+@rows_of([row for row in OF_CLASSES if not row.is_exact])
 def test_the_default_budget_suffices(row, n_players):
     game = FunctionGame(lambda z: np.tanh(z.sum(axis=1) / n_players), n_players)
     with_errors = row in HAS_ERRORS
@@ -174,8 +173,8 @@ def test_the_default_budget_of_enumeration_is_all_coalitions():
 
 @pytest.mark.filterwarnings(FEW)
 @rows_of(ESTIMATORS)
-@pytest.mark.parametrize("n_players", [6, 7])
-def test_the_refusal_names_a_budget_that_is_just_enough(row, n_players):
+def test_the_refusal_names_a_budget_that_is_just_enough(row):
+    n_players = 7
     game = random_game(n_players)
     least = needed(row, game)
     assert 2 < least <= 2**n_players
@@ -193,8 +192,8 @@ def test_budgets_that_the_documentation_promises_to_suffice(n_players):
 
 @pytest.mark.filterwarnings(FEW)
 @rows_of(HAS_ERRORS)
-@pytest.mark.parametrize("n_players", [7, 8])
-def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row, n_players):
+def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row):
+    n_players = 8
     game = random_game(n_players)
     least = needed(row, game, with_errors=True)
     assert needed(row, game) <= least <= 2**n_players
@@ -208,12 +207,12 @@ def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row, n_player
 
 @pytest.mark.filterwarnings(FEW)
 @rows_of(HAS_ERRORS)
-@pytest.mark.parametrize("n_players", [4, 5, 8, 10])
+@pytest.mark.parametrize("n_players", [5, 8])
 def test_errors_that_were_asked_for_are_never_missing(row, n_players):
     """Whatever budget is accepted, up to that of all coalitions."""
     game = random_game(n_players)
     least = min(needed(row, game, with_errors=True), 2**n_players)
-    for budget in range(least, min(2**n_players + 1, least + 60), 1 if n_players < 8 else 4):
+    for budget in range(least, min(2**n_players + 1, least + 60), 3 if n_players < 8 else 8):
         result = row.estimate(game, budget=budget, with_errors=True, seed=budget)
         assert np.isfinite(result.standard_errors).all(), f"budget={budget}"
 
@@ -297,7 +296,7 @@ def test_a_progress_bar_counts_the_evaluations(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("row", RANDOM, ids=lambda row: row.id)
+@rows_of(OF_KINDS)
 def test_a_progress_bar_ends_at_what_was_evaluated(row, capsys):
     """Designs may leave a few evaluations of the budget, as SHEAR's pairs do."""
     game = random_game(9, n_rows=2)

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from functools import partial
-from itertools import permutations
+from itertools import cycle, product
 from time import process_time
 from typing import Any
 
@@ -22,7 +22,6 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.estimators.linear_algebra import fit_sparse
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
-from shapley_adapters.graphs.connected_sets import subgraph_of
 from shapley_adapters.pipeline.designs import DesignCache, design_cache
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_of_rows, game_shapley_values
@@ -61,6 +60,17 @@ GRAPHS = random_graphs()
 each_graph = pytest.mark.parametrize("graph", GRAPHS, ids=range(len(GRAPHS)))
 
 
+def each_graph_with(names, *options):
+    """Parametrise by all graphs, with one of the combinations of the options each, in turn."""
+    turns = cycle(product(*options))
+    cases = [(graph, *next(turns)) for graph in GRAPHS]
+    ids = [f"{n}-" + "-".join(map(str, own)) for n, (_, *own) in enumerate(cases)]
+    return pytest.mark.parametrize(("graph", *names), cases, ids=ids)
+
+
+CONTEXTS = ("removed", "kept")
+
+
 def run(game, estimator, graph, budget=None, **settings):
     graph = graph_from_networkx(graph) if isinstance(graph, nx.Graph) else graph
     settings.setdefault("seed", 0)
@@ -94,8 +104,7 @@ def over_components(game, graph):
 # --- against the definitions ---
 
 
-@each_graph
-@pytest.mark.parametrize("context", ["removed", "kept"])
+@each_graph_with(("context",), CONTEXTS)
 def test_l_shapley_is_its_definition(graph, context):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
@@ -106,10 +115,12 @@ def test_l_shapley_is_its_definition(graph, context):
         assert (found.orders == order).all()
 
 
-@each_graph
-@pytest.mark.parametrize("context", ["removed", "kept"])
-@pytest.mark.parametrize("marginals", ["removal", "components"])
-@pytest.mark.parametrize("weighting", ["myerson", "paper"])
+@each_graph_with(
+    ("context", "marginals", "weighting"),
+    CONTEXTS,
+    ("removal", "components"),
+    ("myerson", "paper"),
+)
 def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
@@ -133,10 +144,7 @@ def test_myerson_is_the_shapley_value_of_the_restricted_game(graph):
         np.testing.assert_allclose(own, whole, **EXACT)
 
 
-@each_graph
-@pytest.mark.parametrize("kernel", ["shapley", "equal"])
-@pytest.mark.parametrize("efficient", [True, False])
-@pytest.mark.parametrize("context", ["removed", "kept"])
+@each_graph_with(("kernel", "efficient", "context"), ("shapley", "equal"), (True, False), CONTEXTS)
 def test_regression_on_connected_sets(graph, kernel, efficient, context):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (1, 3):
@@ -234,8 +242,7 @@ def test_c_shapley_with_component_marginals_at_full_order_is_the_myerson_value(g
         assert np.abs(plain - found).max() > 1e-3
 
 
-@each_graph
-@pytest.mark.parametrize("context", ["removed", "kept"])
+@each_graph_with(("context",), CONTEXTS)
 def test_additive_games_are_exact_at_every_order(graph, context):
     weights = np.arange(7) ** 2 - 10.0
     game = additive_game(weights)
@@ -339,18 +346,16 @@ def with_nulls(n_players=7, n_rows=2):
     return TableGame(table, active=active), TableGame(table)
 
 
-@each_graph
-@pytest.mark.parametrize(
-    "estimator",
-    [
+@each_graph_with(
+    ("estimator",),
+    (
         core.LShapley(1),
         core.LShapley(2, "kept"),
         core.CShapley(1),
         core.CShapley(2, "paper", "kept"),
         core.CShapley(2, marginals="components"),
         core.Myerson(),
-    ],
-    ids=repr,
+    ),
 )
 def test_null_players_that_are_set_aside_stay_in_the_graph(graph, estimator):
     """Paths lead through them; only the evaluations that they cannot change are saved."""
@@ -579,9 +584,15 @@ def hub_with_a_tail():
     return graph
 
 
-@pytest.mark.parametrize("context", ["removed", "kept"])
-@pytest.mark.parametrize("marginals", ["removal", "components"])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    ("order", "marginals", "context"),
+    [
+        (1, "removal", "removed"),
+        (1, "components", "kept"),
+        (2, "removal", "kept"),
+        (2, "components", "removed"),
+    ],
+)
 @pytest.mark.slow
 def test_drawn_c_shapley_values_are_unbiased(order, marginals, context):
     graph, game = hub_with_a_tail(), random_game(11)
@@ -593,24 +604,6 @@ def test_drawn_c_shapley_values_are_unbiased(order, marginals, context):
     exact = run(game, estimator, graph)
     assert exact.evaluations > 150
     np.testing.assert_allclose(exact.values[0, :, 0], wanted, **EXACT)
-
-
-@each_graph
-@pytest.mark.parametrize("marginals", ["removal", "components"])
-def test_the_mean_over_all_orders_of_a_neighbourhood_is_c_shapley(graph, marginals):
-    """Exactly: all orders are enumerated, so that nothing is left to chance."""
-    game, players = random_game(7), graph_from_networkx(graph)
-    value = game.value_of(0)
-    wanted = oracle.c_shapley(graph, value, 2, marginals=marginals)[:, 0]
-    estimator = core.CShapley(2, marginals=marginals)
-    for node in (0, 3):
-        part = subgraph_of(players, players.neighbourhood(node, 2))
-        orders = np.array(list(permutations(range(len(part.nodes)))))
-        drawn = estimator._components_on_arrival(part, orders)
-        sets = [frozenset(part.nodes[row].tolist()) for row in drawn.members]
-        total = np.dot(drawn.weights, [value(members)[0] for members in sets])
-        np.testing.assert_allclose(total / len(orders), wanted[node], **EXACT)
-        assert (np.bincount(drawn.rounds) > 0).all()
 
 
 @pytest.mark.parametrize("estimator", [core.LShapley(1), core.CShapley(1)], ids=repr)

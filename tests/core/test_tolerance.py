@@ -11,7 +11,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS
 from tests.helpers.reference_games import (
     TableGame,
     additive_game,
@@ -35,7 +35,7 @@ def mixed_games():
     return TableGame(values + np.array([0, 0.02, 0.1, 0.5])[:, None, None] * noise)
 
 
-@over(STOPS)
+@over(OF_KINDS[:2])
 def test_rows_stop_when_they_are_good_enough(row):
     game = mixed_games()
     tolerance = core.Tolerance(0.05)
@@ -53,7 +53,7 @@ def test_rows_stop_when_they_are_good_enough(row):
     np.testing.assert_array_equal(alone.evaluations[0], result.evaluations[1])
 
 
-@over(STOPS)
+@over([row for row in OF_CLASSES if row in STOPS])
 @pytest.mark.slow
 def test_the_estimate_is_as_good_as_it_says(row):
     """Errors in units of the standard errors, over 60 rows: their mean square is about 1.
@@ -73,7 +73,7 @@ def test_the_estimate_is_as_good_as_it_says(row):
     assert 0.5 < np.mean(z**2) < 2.6
 
 
-@over(STOPS)
+@over(OF_KINDS)
 def test_a_hard_row_ends_with_all_coalitions_where_the_budget_pays_for_them(row):
     game = random_game(8, n_rows=3, n_outputs=2)
     result = row.estimate(game, budget=256, tolerance=core.Tolerance(1e-9))
@@ -84,7 +84,7 @@ def test_a_hard_row_ends_with_all_coalitions_where_the_budget_pays_for_them(row)
     assert len(set(for_estimate)) == len(for_estimate) == 3 * 256
 
 
-@over(STOPS)
+@over(OF_KINDS)
 def test_a_row_that_is_not_good_enough_is_warned_of(row):
     game = random_game(M, n_rows=3)
     with pytest.warns(ShapleyExtWarning, match="3 of 3 rows did not reach the tolerance within"):
@@ -93,14 +93,14 @@ def test_a_row_that_is_not_good_enough_is_warned_of(row):
     assert (result.evaluations > 250).all()
 
 
-@over([row for row in STOPS if row.exact_on_additive])
+@over([row for row in OF_CLASSES if row in STOPS and row.exact_on_additive])
 def test_an_easy_game_stops_at_once(row):
     result = row.estimate(additive_game(np.arange(M)), budget=1900, tolerance=core.Tolerance(0.01))
     assert result.evaluations[0] <= 4 * row.build().minimum_budget(M, True) + 4 * M * (M + 1) // 2
     np.testing.assert_allclose(result.values[0, :, 0], np.arange(M), atol=row.rounding)
 
 
-@over(STOPS)
+@over(OF_KINDS)
 @pytest.mark.parametrize("batch_size", [7, 5000])
 def test_batches_change_nothing(row, batch_size):
     game = mixed_games()

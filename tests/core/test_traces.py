@@ -5,17 +5,14 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.pipeline.settings import checked_tolerance
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import OF_CLASSES, OF_KINDS
 from tests.helpers.reference_games import random_game, smooth_game
 
-SAMPLERS = [
-    row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"
-]
 N_PLAYERS = 10
 BUDGET = 300
 
 
-@pytest.mark.parametrize("row", SAMPLERS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
     game = smooth_game(N_PLAYERS, n_rows=3, n_outputs=2)
     plain = row.estimate(game, BUDGET, seed=4, with_errors=True)
@@ -36,14 +33,12 @@ def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", SAMPLERS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", OF_CLASSES[1:], ids=lambda row: row.id)
 def test_early_points_are_as_good_as_runs_of_their_own(row):
     """Mean errors over 12 seeds; halves of a design may be somewhat worse than a design of half.
 
     That of `oddgp` is, by 1.7: its coalitions are chosen for the whole budget.
     """
-    if row.estimator.needs_graph:
-        pytest.skip("estimates other values than enumeration")
     game, errors, of_runs = smooth_game(N_PLAYERS, n_rows=2), [], []
     exact = core.estimate(game, core.Exact(), core.Settings(seed=0)).values
     for seed in range(12):

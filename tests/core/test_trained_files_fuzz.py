@@ -5,12 +5,10 @@ checksum is made anew, so that the checks of the header are what is tried.
 """
 
 import json
-import os
 import resource
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-MUTATED_FILES = int(os.environ.get("SHAPLEY_EXT_MUTATED_FILES", "1000"))
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
 BOUNDED = settings(
     max_examples=40,
@@ -83,31 +80,16 @@ def surrogate(network, options=None):
     )
 
 
-def own_of_surrogate():
-    return Own(32, 1)
-
-
 KINDS: dict[str, tuple[Any, Any]] = {
     "mlp": (lambda: trained("mlp", {"widths": (8,)}), AmortizedShapley.load),
     "unet": (lambda: trained("unet", {"width": 2, "depth": 1}), AmortizedShapley.load),
-    "embeddings": (
-        lambda: trained(
-            "embeddings", {"widths": (4,), "knots": 3, "players": [*range(15, -1, -1)]}
-        ),
-        AmortizedShapley.load,
-    ),
     "own": (
         lambda: trained(built(0, Own)),
         lambda path: AmortizedShapley.load(path, Own()),
     ),
-    "surrogate": (lambda: surrogate("mlp", {"widths": (8,)}), TrainedSurrogate.load),
     "surrogate, unet": (
         lambda: surrogate("unet", {"width": 2, "depth": 1}),
         TrainedSurrogate.load,
-    ),
-    "surrogate, own": (
-        lambda: surrogate(built(0, own_of_surrogate)),
-        lambda path: TrainedSurrogate.load(path, own_of_surrogate()),
     ),
 }
 
@@ -222,40 +204,6 @@ def test_headers_that_were_changed_are_refused_or_describe_a_network(kind, files
     path = data.draw(st.sampled_from(list(places(about))))
     about = changed_at(about, path, data.draw(VALUES))
     outcome(kind, signed(header, about, tensors), tmp_path / "a")
-
-
-@pytest.mark.slow
-def test_a_thousand_files_that_were_changed(files, tmp_path, capsys):
-    """Each is refused by our error, or holds the same weights; `SHAPLEY_EXT_MUTATED_FILES` more."""
-    rng = np.random.default_rng(0)
-    values = [*HUGE, *WORDS, *ODD]
-    whole = {kind: outcome(kind, data, tmp_path / "a") for kind, data in files.items()}
-    counts = {"bytes": 0, "header": 0, "loaded": 0}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
-    for number in range(MUTATED_FILES):
-        kind = list(KINDS)[number % len(KINDS)]
-        if number % 2:
-            changed = bytearray(files[kind])
-            for at in rng.integers(0, len(changed), size=rng.integers(1, 9)):
-                changed[at] ^= rng.integers(1, 256)
-            data = bytes(changed[: rng.integers(0, len(changed))] if number % 3 == 0 else changed)
-            assert outcome(kind, data, tmp_path / "a") is None
-            counts["bytes"] += 1
-            continue
-        header, about, tensors = parts_of(files[kind])
-        for _ in range(rng.integers(1, 4)):
-            all_places = list(places(about))
-            path = all_places[rng.integers(len(all_places))]
-            about = changed_at(about, path, values[rng.integers(len(values))])
-        found = outcome(kind, signed(header, about, tensors), tmp_path / "a")
-        assert found is None or found == whole[kind]
-        counts["header"] += 1
-        counts["loaded"] += found is not None
-    megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    with capsys.disabled():
-        print(f"\n{counts}, {time.monotonic() - started:.0f} s, {megabytes:.0f} MB more")
-    assert megabytes < 300 or sys.platform != "linux"
 
 
 @each_kind
@@ -391,29 +339,13 @@ def test_loading_unpickles_nothing(files, tmp_path, monkeypatch):
         assert outcome(kind, data, tmp_path / "a") is not None
 
 
-@pytest.mark.parametrize(
-    "name", ["usual", "largest", "slope", "slope_beyond", "gap_weight", "freedom"]
-)
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e308, -1.0])
-def test_stated_errors_outside_the_limits_of_fits_are_refused(name, value, files, tmp_path):
+def test_stated_errors_outside_the_limits_of_fits_are_refused(files, tmp_path):
+    """Also those that would divide by zero or overflow."""
     header, about, tensors = parts_of(files["mlp"])
-    about = changed_at(about, ("trained", "errors", name), value)
-    assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("freedom", 2.0),
-        ("usual", 0),
-        ("largest", 0),
-        ("gap_sizes", [1e308]),
-        ("gap_sizes", [1e-308]),
-    ],
-)
-def test_stated_errors_that_would_divide_by_zero_or_overflow_are_refused(
-    name, value, files, tmp_path
-):
-    header, about, tensors = parts_of(files["mlp"])
-    about = changed_at(about, ("trained", "errors", name), value)
-    assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None
+    names = ["usual", "largest", "slope", "slope_beyond", "gap_weight", "freedom"]
+    wrong = [(name, value) for name in names for value in (np.nan, np.inf, 1e308, -1.0)]
+    wrong += [("freedom", 2.0), ("usual", 0), ("largest", 0)]
+    wrong += [("gap_sizes", [1e308]), ("gap_sizes", [1e-308])]
+    for name, value in wrong:
+        changed = changed_at(about, ("trained", "errors", name), value)
+        assert outcome("mlp", signed(header, changed, tensors), tmp_path / "a") is None, name

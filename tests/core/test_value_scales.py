@@ -5,7 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.interactions.result import checked_pairs
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import ESTIMATORS, OF_KINDS
 from tests.helpers.reference_games import TableGame, smooth_game
 
 N_PLAYERS = 6
@@ -33,8 +33,11 @@ def assert_scaled(found, ordinary, factor, rounding=0.0):
     assert np.isfinite(found.values).all()
 
 
-@pytest.mark.parametrize("exponent", [500, -500])
-@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+@pytest.mark.parametrize(
+    ("row", "exponent"),
+    [*((row, 500) for row in ESTIMATORS), *((row, -500) for row in OF_KINDS)],
+    ids=lambda value: getattr(value, "id", value),
+)
 def test_results_scale_with_the_values(row, exponent):
     budget = max(row.least(N_PLAYERS), 40)
     ordinary, found = (row.estimate(scaled_game(factor), budget) for factor in (1.0, 2.0**exponent))

@@ -109,10 +109,13 @@ class Row:
         """Return the core's estimator."""
         if self.estimator is core.UnbiasedLeastSquares:  # an option of least squares in the hosts
             return self.estimator(paired=self.options["paired"])
-        return self.estimator(**self.options)
+        own = {name: value for name, value in self.options.items() if name != "graph"}
+        return self.estimator(**own)
 
     def estimate(self, game, budget=None, seed=0, **options):
         """Run the estimator on a game of the core."""
+        if "graph" in self.options:
+            options = {"graph": core.PlayerGraph.line(game.n_players), **options}
         settings = core.Settings(seed=seed, budget=budget, **options)
         return core.estimate(game, self.build(), settings)
 
@@ -368,3 +371,20 @@ ESTIMATORS = [
 
 OF_CLASSES = list({row.explainer: row for row in reversed(ESTIMATORS)}.values())[::-1]
 """The first row of each class: its default options."""
+
+OF_KINDS = [
+    *(row for row in ESTIMATORS if row.id in {"random order", "odd GP, learned weights"}),
+    Row(
+        "L-Shapley",
+        core.LShapley,
+        shap_ext.LShapleyExplainer,
+        captum_ext.LShapley,
+        {"graph": "line", "order": 20},  # so that all players see each other
+        least=lambda m: 4,
+    ),
+]
+"""One estimator that draws, one that learns, and one on a graph.
+
+They stand for all where a property is that of the pipeline or of a host. Where all coalitions are
+evaluated, each of them is exact.
+"""
