@@ -12,7 +12,7 @@ from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-OF_OTHER_ENVIRONMENTS = {"mutations": "coverage", "shapiq_worker": "shapiq"}
+OF_OTHER_ENVIRONMENTS = {"shapiq_worker": "shapiq"}
 """Scripts whose package the tests do not install, and that package."""
 
 IMPORT_ALL = """

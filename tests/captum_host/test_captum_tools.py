@@ -1,4 +1,4 @@
-"""captum's tools around every class: NoiseTunnel, metrics, statistics and pictures.
+"""captum's tools around our methods: NoiseTunnel, metrics, statistics and pictures.
 
 Four features, so that the default budget pays for all coalitions, and captum's own exact method
 tells what each tool has to return. captum's tools are written for float32, and so are these tests.
@@ -16,7 +16,7 @@ from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensit
 from torch import nn
 
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import ESTIMATORS, OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -25,10 +25,7 @@ ROUNDING: Tolerances = {"rtol": 1e-5, "atol": 1e-5}
 X = examples(3, 4, dtype=torch.float32)
 NET = network(4, 2, dtype=torch.float32)
 
-# One row of the table for each class.
-CLASSES = list({row.attribution: row for row in reversed(ESTIMATORS)}.values())[::-1]
-
-every_class = pytest.mark.parametrize("row", CLASSES, ids=lambda row: row.attribution.__name__)
+every_class = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.attribution.__name__)
 
 
 def built(row, forward_func=NET):

@@ -7,25 +7,22 @@ import random
 import re
 
 import captum.attr
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from captum.attr import NoiseTunnel, visualization
-from captum.attr._core.layer.layer_activation import LayerActivation
-from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
+from captum.attr import NoiseTunnel
 
 import captum_ext
-from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from captum_ext import Exact, RandomOrder, Shear
 from shapley_adapters.errors import InvalidArgumentError
-from tests.captum_host.networks import Recorder, examples, network, oracle
+from tests.captum_host.networks import Recorder, examples, network
 from tests.helpers.tolerances import Tolerances
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-METHODS = [Exact, RandomOrder, LeastSquares, Shear]
-RANDOM = [RandomOrder, LeastSquares, Shear]
+METHODS = [Exact, RandomOrder, Shear]
+RANDOM = [RandomOrder, Shear]
 N_FEATURES = 9  # 2^9 coalitions, so that 100 evaluations leave something to chance
 ROUNDING: Tolerances = {
     "rtol": 0,
@@ -54,20 +51,6 @@ def test_is_a_perturbation_attribution(method):
     attribution = method(plus_one)
     assert isinstance(attribution, captum.attr.Attribution)
     assert attribution.forward_func is plus_one
-
-
-@every_method
-def test_wrapped_is_the_plain_method(method):
-    x = examples(2, N_FEATURES)
-    attribution = method(plus_one, seed=0)
-    plain = method.attribute.__wrapped__
-    assert inspect.isfunction(plain)
-    assert not hasattr(plain, "__wrapped__")  # captum peels one wrapper
-    torch.testing.assert_close(
-        plain(attribution, x, **budget(method)),
-        attribution.attribute(x, **budget(method)),
-        **ROUNDING,
-    )
 
 
 @every_method
@@ -111,16 +94,6 @@ def test_captums_positional_call_works(method):
     assert torch.equal(by_place, by_name)
 
 
-@every_method
-def test_takes_no_misspelled_argument(method):
-    with pytest.raises(TypeError, match="n_sample"):
-        method(plus_one).attribute(examples(1, 3), n_sample=10)
-    with pytest.raises(TypeError, match="sed"):
-        method(plus_one, sed=1)
-    with pytest.raises(TypeError):
-        method(plus_one, 1)  # options have names
-
-
 def test_names_read_well():
     of_several_words = {
         "CShapley": "C-Shapley",
@@ -149,13 +122,6 @@ def test_names_read_well():
     assert MyShear.get_name() == "My Shear"
 
 
-@every_method
-def test_flags_that_captums_tools_read(method):
-    attribution = method(plus_one)
-    assert attribution.has_convergence_delta() is False
-    assert attribution.multiplies_by_inputs is True
-
-
 def test_docstrings_name_every_argument():
     names = list(inspect.signature(Exact.attribute).parameters)[1:]
     assert inspect.getdoc(Exact.attribute)
@@ -173,26 +139,6 @@ def test_shared_parameters_are_filled_in():
 
 
 # Containers
-
-
-@every_method
-def test_container_of_the_result_is_that_of_the_inputs(method):
-    x, y = examples(2, 3), examples(2, 2, 2, seed=2)
-    single = method(plus_one, seed=0).attribute(x)
-    assert isinstance(single, torch.Tensor)
-    one_tuple = method(plus_one, seed=0).attribute((x,))
-    assert isinstance(one_tuple, tuple)
-    assert len(one_tuple) == 1
-    assert torch.equal(one_tuple[0], single)
-
-    def both(a, b):
-        return a.prod(dim=1) * torch.tanh(b).sum(dim=(1, 2))
-
-    pair = method(both, seed=0).attribute((x, y))
-    assert isinstance(pair, tuple)
-    assert [part.shape for part in pair] == [x.shape, y.shape]
-    total = sum(part.flatten(1).sum(dim=1) for part in pair)
-    torch.testing.assert_close(total, both(x, y) - both(0 * x, 0 * y), **ROUNDING)
 
 
 @every_method
@@ -239,22 +185,6 @@ def test_standard_errors_tell_the_size_of_the_error(method):
 
 
 @every_method
-def test_survives_pickle_and_copies(method):
-    x = examples(1, N_FEATURES)
-    attribution = method(plus_one, seed=3)
-    wanted = attribution.attribute(x, **budget(method))
-    twins = [
-        pickle.loads(pickle.dumps(attribution)),
-        copy.deepcopy(attribution),
-        copy.copy(attribution),
-    ]
-    for twin in twins:
-        assert type(twin) is method
-        assert twin.seed == 3
-        assert torch.equal(twin.attribute(x, **budget(method)), wanted)
-
-
-@every_method
 def test_network_goes_along_in_a_pickle(method):
     x = examples(1, 4)
     attribution = method(network(4), seed=3)
@@ -262,42 +192,7 @@ def test_network_goes_along_in_a_pickle(method):
     assert torch.equal(twin.attribute(x), attribution.attribute(x))
 
 
-@every_method
-def test_forward_func_may_be_reassigned_on_a_copy(method):
-    # LLMAttribution copies the method and gives the copy its own forward function.
-    x = examples(1, N_FEATURES)
-    first, second = network(N_FEATURES, seed=0), network(N_FEATURES, seed=1)
-    attribution = method(first, seed=0)
-    before = attribution.attribute(x, **budget(method))
-    other = copy.copy(attribution)
-    other.forward_func = second
-    wanted = method(second, seed=0).attribute(x, **budget(method))
-    assert torch.equal(other.attribute(x, **budget(method)), wanted)
-    assert not torch.allclose(wanted, before)
-    assert torch.equal(attribution.attribute(x, **budget(method)), before)
-
-
 # captum's tools
-
-
-@every_method
-@pytest.mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
-def test_noise_tunnel_without_noise_gives_back_the_method(method, kind):
-    # captum draws its noise, and keeps its sums, in float32, so the inputs are float32.
-    x = examples(2, N_FEATURES, dtype=torch.float32)
-    net = network(N_FEATURES, 2, dtype=torch.float32)
-    attribution = method(net, seed=0)
-    plain = attribution.attribute(x, target=torch.tensor([0, 1]), **budget(method))
-    wanted = {"smoothgrad": plain, "smoothgrad_sq": plain**2, "vargrad": 0 * plain}[kind]
-    made = NoiseTunnel(attribution).attribute(
-        x,
-        nt_type=kind,
-        nt_samples=4,
-        stdevs=0.0,
-        target=torch.tensor([0, 1]),
-        **budget(method),
-    )
-    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-5)  # float32
 
 
 @every_method
@@ -311,7 +206,7 @@ def test_noise_tunnel_refuses_standard_errors(method):
 
 
 @every_method
-@pytest.mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
+@pytest.mark.parametrize("kind", ["smoothgrad", "vargrad"])
 def test_noise_tunnel_expands_everything_with_the_inputs(method, kind):
     x, y = examples(2, 3, dtype=torch.float32), examples(2, 2, dtype=torch.float32, seed=5)
 
@@ -335,107 +230,6 @@ def test_noise_tunnel_expands_everything_with_the_inputs(method, kind):
     assert [part.shape for part in made] == [x.shape, y.shape]
     assert all(part.isfinite().all() for part in made)
     assert all((part != 0).any() for part in made)
-
-
-@every_method
-def test_sensitivity_to_nothing_is_zero(method):
-    x, net = examples(3, N_FEATURES, dtype=torch.float32), network(N_FEATURES, dtype=torch.float32)
-    attribution = method(net, seed=0)
-    score = sensitivity_max(
-        attribution.attribute,
-        x,
-        perturb_func=lambda inputs, radius=0: inputs,
-        n_perturb_samples=3,
-        **budget(method),
-    )
-    # captum explains the copies of an example in larger batches, where float32 sums differ in
-    # their last bits; a seed that went on instead of starting anew would leave about 0.03.
-    torch.testing.assert_close(score, torch.zeros(3), rtol=0, atol=1e-6)
-    real = sensitivity_max(attribution.attribute, x, n_perturb_samples=3, **budget(method))
-    assert real.shape == (3,)
-    assert (real > 1e-4).all()
-
-
-@every_method
-def test_infidelity_of_a_linear_model_is_zero(method):
-    weights = torch.arange(1.0, N_FEATURES + 1)
-
-    def linear(x):
-        return x @ weights
-
-    @infidelity_perturb_func_decorator(True)
-    def perturb(inputs, _baselines=None):
-        return inputs + 0.1 * torch.ones_like(inputs)
-
-    x = examples(3, N_FEATURES, dtype=torch.float32)
-    attribution = method(linear, seed=0)
-    attributions = attribution.attribute(x, **budget(method))
-    score = infidelity(linear, perturb, x, attributions, n_perturb_samples=4)
-    # The square of a float32 rounding of numbers up to 100.
-    torch.testing.assert_close(score, torch.zeros(3), rtol=0, atol=1e-8)
-    wrong = infidelity(linear, perturb, x, attributions + 0.1, n_perturb_samples=4)
-    assert (wrong > 1e-4).all()
-
-
-@every_method
-def test_explains_a_neuron_through_a_closure(method):
-    net, x = network(N_FEATURES), examples(2, N_FEATURES)
-    layer = LayerActivation(net, net[1])
-    # captum's layers are detached, so derivatives are not to be had of them.
-    options = {"cooperators": "difference"} if method is Shear else {}
-    made = method(lambda z: layer.attribute(z)[:, 3], seed=0, **options).attribute(
-        x, **budget(method)
-    )
-    wanted = method(lambda z: torch.tanh(net[0](z))[:, 3], seed=0, **options).attribute(
-        x, **budget(method)
-    )
-    torch.testing.assert_close(made, wanted, **ROUNDING)
-    direct = torch.tanh(net[0](x)) - torch.tanh(net[0](0 * x))
-    torch.testing.assert_close(made.sum(dim=1), direct[:, 3], **ROUNDING)
-
-
-@every_method
-def test_explains_by_the_neurons_of_a_layer_through_a_closure(method):
-    net, x = network(4), examples(2, 4)
-    hidden = torch.tanh(net[0](x)).detach()
-    reference = torch.tanh(net[0](0 * x)).detach()
-    made = method(net[2], seed=0).attribute(hidden, baselines=reference, target=0)
-    assert made.shape == (2, 16)
-    # What follows the layer is linear.
-    wanted = net[2].weight.detach()[0] * (hidden - reference)
-    torch.testing.assert_close(made, wanted, **ROUNDING)
-
-
-def test_images_can_be_drawn():
-    x = examples(1, 3, 4, 4, dtype=torch.float32)
-    mask = torch.arange(4).reshape(2, 2).repeat_interleave(2, 0).repeat_interleave(2, 1)
-    made = Shear(lambda z: torch.tanh(z).mean(dim=(1, 2, 3)), seed=0).attribute(
-        x, feature_mask=mask
-    )
-    hwc = made[0].permute(1, 2, 0).numpy()
-    figure, _ = visualization.visualize_image_attr(
-        hwc, np.zeros_like(hwc), method="heat_map", sign="all", use_pyplot=False
-    )
-    plt.close(figure)
-    figure, _ = visualization.visualize_image_attr_multiple(
-        hwc,
-        np.zeros_like(hwc),
-        methods=["original_image", "blended_heat_map"],
-        signs=["all", "absolute_value"],
-        use_pyplot=False,
-    )
-    plt.close(figure)
-
-
-def test_texts_can_be_drawn():
-    pytest.importorskip("IPython")
-    embedding = torch.nn.Embedding(10, 3)
-    ids = torch.tensor([[4, 2, 7, 1]])
-    made = Exact(lambda z: embedding(z).tanh().sum(dim=(1, 2))).attribute(ids, baselines=0)
-    record = visualization.VisualizationDataRecord(
-        made[0], 0.9, "yes", "yes", "yes", made.sum(), ["a", "b", "c", "d"], 0.0
-    )
-    assert "<mark" in visualization.visualize_text([record]).data
 
 
 # The caller's state
@@ -516,23 +310,6 @@ def test_train_mode_of_a_harmless_model_is_left_without_a_warning(method):
     assert all(module.training for module in net.modules())
 
 
-@every_method
-def test_forward_functions_that_write_into_their_input_harm_nobody(method):
-    x, baseline = examples(2, N_FEATURES), examples(1, N_FEATURES, seed=4)
-    copies = x.clone(), baseline.clone()
-
-    def forward(z):
-        return z.mul_(2.0).tanh_().prod(dim=1)
-
-    made = method(forward, seed=0).attribute(x, baselines=baseline, **budget(method))
-    assert torch.equal(x, copies[0])
-    assert torch.equal(baseline, copies[1])
-    wanted = method(lambda z: torch.tanh(2 * z).prod(dim=1), seed=0).attribute(
-        x, baselines=baseline, **budget(method)
-    )
-    torch.testing.assert_close(made, wanted, **ROUNDING)
-
-
 # What a call reports
 
 
@@ -607,11 +384,3 @@ def test_progress_bar_appears_only_when_asked_for(method, capsys):
     assert attribution.get_name() in shown.err
     assert "32/32" in shown.err  # two examples of 2^4 coalitions
     assert shown.out == ""
-
-
-@every_method
-def test_matches_the_oracle_where_the_budget_pays_for_everything(method):
-    net, x, baseline = network(5, 2), examples(2, 5), examples(2, 5, seed=3)
-    made = method(net, seed=0).attribute(x, baselines=baseline)
-    (wanted,) = oracle(net, (x,), (baseline,))
-    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-10)

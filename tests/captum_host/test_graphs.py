@@ -67,6 +67,7 @@ METHODS: dict[str, tuple[Any, dict[str, Any], Any]] = {
     "Myerson": (Myerson, {}, oracle.myerson),
 }
 each_method = pytest.mark.parametrize("method", METHODS)
+some_methods = pytest.mark.parametrize("method", ["L", "C, regression", "Myerson"])
 
 
 def smooth(x):
@@ -117,13 +118,13 @@ def test_sequences_of_numbers_are_lines_where_users_say_so(method):
     check(method, smooth, examples(3, 6), nx.path_graph(6), graph="line")
 
 
-@each_method
+@some_methods
 def test_images_are_grids_along_all_dimensions(method):
     grid = nx.convert_node_labels_to_integers(nx.grid_graph((2, 2, 2)), ordering="sorted")
     check(method, smooth, examples(2, 2, 2, 2), grid)
 
 
-@each_method
+@some_methods
 def test_superpixels_that_touch_are_neighbours(method):
     """A ring of four around a middle, shared by the channels."""
     mask = torch.tensor([[0, 0, 1], [3, 4, 1], [3, 2, 2]])[None, None]
@@ -214,7 +215,7 @@ def test_integer_tokens(method):
         np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(7), game), **EXACT)
 
 
-@each_method
+@some_methods
 def test_embeddings_grouped_by_word(method):
     network = TextNetwork()
     tokens = torch.randint(1, 20, (2, 6), generator=torch.Generator().manual_seed(0))
@@ -270,7 +271,7 @@ def test_rows_of_equal_length_share_a_design(monkeypatch):
 # --- language models ---
 
 
-@each_method
+@some_methods
 def test_language_models_token_by_token(method):
     kind, options, by_definition = METHODS[method]
     attribution = kind(MODEL, **options)
@@ -333,7 +334,7 @@ def molecule():
 
 
 @pytest.mark.parametrize("as_data", [True, False])
-@each_method
+@some_methods
 def test_atoms_of_molecules(method, as_data):
     network, (atoms, edge_index) = MessagePassing(), molecule()
     graph = SimpleNamespace(edge_index=edge_index, num_nodes=8) if as_data else edge_index

@@ -26,7 +26,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.language_models import (
     WORDS,
     TinyLanguageModel,
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 PROMPT, TARGET = "the cat sat on", "a mat slowly"
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
-every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 MODEL, TOKENIZER = TinyLanguageModel(), WordTokenizer()
 

@@ -58,7 +58,7 @@ def check_exact(result, wanted):
     assert not result.seq_standard_error.any()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("method", [Exact, OddGP, Best])
 def test_few_cases_are_integrated_exactly(method, seed):
     result = explained(method(MODEL, seed=seed), ProductBaselines(FEW))
@@ -128,8 +128,7 @@ def test_a_budget_that_pays_for_no_errors_is_refused():
         explained(Exact(MODEL), ProductBaselines(MANY), n_samples=8)
 
 
-@pytest.mark.parametrize("way", ["equal", "one word"])
-def test_functions_that_always_return_the_same_are_right_too(way):
+def test_functions_that_always_return_the_same_are_right_too():
     fixed = FEW[0][0], FEW[1][0], FEW[2][0]
     result = explained(Exact(MODEL, seed=0), lambda: list(fixed))
     torch.testing.assert_close(

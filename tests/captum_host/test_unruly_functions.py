@@ -31,7 +31,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -41,7 +41,7 @@ NET = network(4, 2)
 X, REFERENCE, SCALES = examples(3, 4), examples(1, 4, seed=5), examples(3, seed=6)
 SHARED = examples(4, seed=7)
 
-every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 
 def plain(x, scales, shared):

@@ -156,8 +156,9 @@ def test_interrupts_by_the_model_are_keyboard_interrupts(fit, monkeypatch):
         fit()
 
 
-@each_training
-@pytest.mark.parametrize("mode", ["double", "inference", "no_grad"])
+@pytest.mark.parametrize(
+    ("fit", "mode"), [(explainer, "double"), (controlled, "inference"), (surrogate, "no_grad")]
+)
 def test_modes_of_torch_change_nothing(fit, mode):
     wanted = fit()
     if mode == "double":
@@ -197,13 +198,14 @@ def test_seeds_of_any_size(fit):
 
 
 @each_training
-@pytest.mark.parametrize("n_bytes", [0, 1, 100, 5000, -1, -100])
-def test_checkpoints_that_were_cut_short_are_refused(fit, n_bytes, tmp_path):
+def test_checkpoints_that_were_cut_short_are_refused(fit, tmp_path):
     fit(epochs=1, folder=tmp_path)
     (last,) = tmp_path.glob("training-*")
-    last.write_bytes(last.read_bytes()[:n_bytes])
-    with pytest.raises(InvalidArgumentError, match=r"training-.*damaged.*folder=.*Delete"):
-        fit(epochs=1, folder=tmp_path)
+    whole = last.read_bytes()
+    for n_bytes in (0, 1, 5000, -100):
+        last.write_bytes(whole[:n_bytes])
+        with pytest.raises(InvalidArgumentError, match=r"training-.*damaged.*folder=.*Delete"):
+            fit(epochs=1, folder=tmp_path)
     shutil.rmtree(tmp_path)
     fit(epochs=1, folder=tmp_path)
 
@@ -214,7 +216,7 @@ def test_checkpoints_with_other_bytes_are_refused(fit, tmp_path):
     fit(epochs=1, folder=tmp_path)
     (last,) = tmp_path.glob("training-*")
     whole = last.read_bytes()
-    for at in np.linspace(0, len(whole) - 1, 25).astype(int):
+    for at in np.linspace(0, len(whole) - 1, 8).astype(int):
         changed = bytearray(whole)
         changed[at] ^= 1
         last.write_bytes(changed)
