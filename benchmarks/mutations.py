@@ -1,188 +1,208 @@
-"""How many random mutations of the core the tests notice.
+"""How many random mutants of the shipped code the fast tests catch, and which survive.
 
-    python benchmarks/mutations.py --seed 3 [--mutations 60] [--tests tests/core tests/parity]
+    python benchmarks/mutations.py --seed 3 [--mutants 60] [--of captum_ext] [--tests tests/core]
 
-Needs the extra [coverage]. The fast tests run once, and coverage.py says which test functions run
-each line. Each mutation changes one operator, comparison, constant or condition in a line that a
-test runs, in a copy of the repository; the functions that run the line are run, the fastest first,
-until one fails. The table has the mutations that none noticed. Some of them change nothing that
-can be noticed, such as a bound on memory: look at each.
+Coverage.py of the extra [coverage] tells which cases run each line; `--map FOLDER` keeps that. A
+mutant changes one thing, while its module is imported in a process of its own: no file changes. Its
+cases follow, of each function the fastest first, until one fails or a minute of tests is spent.
 """
-
-from __future__ import annotations
 
 import argparse
 import ast
+import json
+import multiprocessing
 import os
-import shutil
+import random
+import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from xml.etree import ElementTree
+from typing import Any
 
-import coverage
-import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = Path("adapters/shapley_adapters")
-_LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "build", "_build", "images")
-
-_OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*"}
-_COMPARISONS = {
-    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
-    ast.Is: "is not", ast.IsNot: "is",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A piece of a file, on one line, and what takes its place."""
-
-    file: Path
-    line: int
-    start: int
-    end: int
-    new: str
-
-    def apply(self, source: str) -> str:
-        """Return the mutated source; columns count bytes, as in `ast`."""
-        lines = source.encode().splitlines(keepends=True)
-        old = lines[self.line - 1]
-        lines[self.line - 1] = old[: self.start] + self.new.encode() + old[self.end :]
-        return b"".join(lines).decode()
-
-
-def mutations_of_file(file: Path) -> list[Mutation]:
-    """Return all mutations of a file, docstrings, annotations and messages left out."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    found = []
-    for node in _computing_nodes(tree):
-        new = _replaced(node)
-        if new is not None and node.lineno == node.end_lineno:  # type: ignore[attr-defined]
-            places = node.lineno, node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
-            found.append(Mutation(file, *places, new))
-    return found
-
-
-def _computing_nodes(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes below one that compute something when the code runs."""
-    nodes = []
-    for name, value in ast.iter_fields(node):
-        if name in {"annotation", "returns", "decorator_list"}:
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not isinstance(child, ast.Raise | ast.JoinedStr):
-                nodes += [child, *_computing_nodes(child)]
-    return nodes
-
-
-def _replaced(node: ast.AST) -> str | None:
-    """Return the mutated text of a node, or None."""
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        sides = ast.unparse(node.left), ast.unparse(node.right)
-        return f"(({sides[0]}) {_OPERATORS[type(node.op)]} ({sides[1]}))"
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS and len(node.ops) == 1:
-        sides = ast.unparse(node.left), ast.unparse(node.comparators[0])
-        return f"(({sides[0]}) {_COMPARISONS[type(node.ops[0])]} ({sides[1]}))"
-    if isinstance(node, ast.BoolOp):
-        joint = " or " if isinstance(node.op, ast.And) else " and "
-        return f"({joint.join(f'({ast.unparse(value)})' for value in node.values)})"
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"({ast.unparse(node.operand)})"
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return repr(not node.value if isinstance(node.value, bool) else 2 * node.value or 1)
-    return None
-
-
-def functions_by_line(folder: Path, tests: list[str]) -> dict[tuple[str, int], list[str]]:
-    """Run the fast tests; return the test functions that run each line, the fastest first."""
-    settings = folder / "coveragerc"
-    settings.write_text(
-        f"[run]\nsource = {folder / CORE}\ndynamic_context = test_function\ncore = ctrace\n"
-        f"data_file = {folder / 'coverage.data'}\n"
+PACKAGES = {name: ROOT / name for name in ("shap_ext", "captum_ext")}
+PACKAGES["shapley_adapters"] = ROOT / "adapters" / "shapley_adapters"
+IMPORTED_ONCE = ["pandas", "scipy.stats", "sklearn.ensemble", "networkx", "shap", "captum.attr"]
+SECONDS = 60.0
+ARITHMETIC, COMPARISON, BOUNDARY = (
+    {getattr(ast, old): getattr(ast, new) for old, new in map(str.split, pairs.split(","))}
+    for pairs in (
+        "Add Sub,Sub Add,Mult Div,Div Mult,FloorDiv Mult,Pow Mult,Mod FloorDiv,BitAnd BitOr,"
+        "BitOr BitAnd,And Or,Or And",
+        "Lt GtE,LtE Gt,Gt LtE,GtE Lt,Eq NotEq,NotEq Eq,Is IsNot,IsNot Is,In NotIn,NotIn In",
+        "Lt LtE,LtE Lt,Gt GtE,GtE Gt",
     )
-    command = ["-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
-    if _run(folder, [*command, "-m", "not slow", f"--junitxml={folder / 'times.xml'}", *tests]):
-        raise SystemExit("Tests fail without any mutation. Mend them first.")
-    seconds: dict[str, float] = defaultdict(float)
-    for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
-        name = str(case.get("name")).partition("[")[0]
-        seconds[f"{case.get('classname')}.{name}"] += float(case.get("time", 0))
-    data = coverage.CoverageData(str(folder / "coverage.data"))
-    data.read()
-    functions = {}
-    for file in data.measured_files():
-        for line, contexts in data.contexts_by_lineno(file).items():
-            named = sorted((one for one in contexts if one), key=lambda one: seconds[one])
-            functions[str(Path(file).relative_to(folder)), line] = named
-    return functions
+)
 
 
-def is_noticed(folder: Path, mutation: Mutation, functions: list[str], limit: float) -> bool:
-    """Return whether a test fails, or runs endlessly, with the mutation."""
-    path = folder / mutation.file
-    source = path.read_text(encoding="utf-8")
-    path.write_text(mutation.apply(source), encoding="utf-8")
-    nodes = [
-        f"{one.rpartition('.')[0].replace('.', '/')}.py::{one.rpartition('.')[2]}"
-        for one in functions
-    ]
-    try:
-        return _run(folder, ["-m", "pytest", "-qx", "-m", "not slow", *nodes], limit) != 0
-    finally:
-        path.write_text(source, encoding="utf-8")
+def changes(tree: ast.AST) -> Any:
+    """Yield kinds of change, the node, and what makes the change in the tree."""
+    fields = [(node, *field) for node in ast.walk(tree) for field in ast.iter_fields(node)]
+    left_out = {  # texts of errors, annotations, and decorators
+        id(inner)
+        for node, name, value in fields
+        if name in {"annotation", "returns", "decorator_list"}
+        or isinstance(node, ast.Raise | ast.JoinedStr)
+        for root in (value if isinstance(value, list) else [value])
+        for inner in ast.walk(root or ast.Pass())
+    }
+    for node, name, value in fields:
+        to = partial(setattr, node, name)
+        for place, one in enumerate(value if isinstance(value, list) else []):
+            is_call = isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+            of_object = isinstance(one, ast.Assign) and not isinstance(one.targets[0], ast.Name)
+            if is_call or of_object or isinstance(one, ast.AugAssign | ast.Raise):
+                yield "statement", one, partial(value.__setitem__, place, ast.Pass())
+        if id(node) in left_out:
+            continue
+        if name == "op" and type(value) in ARITHMETIC:
+            yield "arithmetic", node, partial(to, ARITHMETIC[type(value)]())
+        if name == "ops" and type(value[0]) in COMPARISON:
+            yield "comparison", node, partial(to, [COMPARISON[type(value[0])](), *value[1:]])
+        if name == "ops" and type(value[0]) in BOUNDARY:
+            yield "boundary", node, partial(to, [BOUNDARY[type(value[0])](), *value[1:]])
+        if name == "test" and ast.unparse(value) != "TYPE_CHECKING":
+            yield "negation", node, partial(to, ast.UnaryOp(ast.Not(), value))
+        if name == "value" and isinstance(node, ast.keyword) and node.arg in {"axis", "dim"}:
+            yield "axis", node, partial(to, ast.Constant(int(ast.unparse(value) == "0")))
+        if isinstance(node, ast.Constant) and name == "value" and isinstance(value, int | float):
+            more = value + 1 if isinstance(value, int) else 2 * value or 1.0
+            yield "constant", node, partial(to, not value if isinstance(value, bool) else more)
 
 
-def _run(folder: Path, arguments: list[str], limit: float | None = None) -> int:
-    """Run Python in the copy; return its status, 1 if it takes longer than the limit."""
-    paths = os.pathsep.join([str(folder), str(folder / "adapters")])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    try:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=folder, env=environment, timeout=limit,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return 1
-    return done.returncode
+def mutated(file: Path, n: int) -> tuple[ast.Module, str]:
+    """Return the tree of a file with its n-th change, and what that changes."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    _, node, change = list(changes(tree))[n]
+    before = ast.unparse(node).splitlines()[0]
+    change()
+    after = ast.unparse(node).splitlines()[0]
+    return ast.fix_missing_locations(tree), f"`{before}` → `{'' if after == before else after}`"
+
+
+def run_cases(file: Path, n: int, cases: list[str]) -> None:
+    """Run the cases with the n-th change of the file, and end the process with their status."""
+    signal.alarm(int(10 * SECONDS))  # which ends it, too
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    original = SourceFileLoader.get_code
+
+    def get_code(self: Any, name: str) -> Any:
+        if Path(self.path) != file:
+            return original(self, name)
+        return compile(mutated(file, n)[0], self.path, "exec")
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    os._exit(pytest.main(["-qx", "-n0", "-p", "no:cacheprovider", *cases]))
+
+
+class Map:
+    """A plugin that notes which case runs which line, and how long the cases take."""
+
+    def __init__(self, folder: str) -> None:
+        import coverage
+
+        sources, self.seconds = [str(path) for path in PACKAGES.values()], dict[str, float]()
+        self.end = f"{folder}/seconds.{os.getpid()}"
+        self.coverage = coverage.Coverage(
+            f"{folder}/data.{os.getpid()}", source=sources, config_file=False
+        )
+        self.coverage.start()
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        self.coverage.switch_context(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" and report.passed:
+            self.seconds[report.nodeid] = report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        self.coverage.stop()
+        self.coverage.save()
+        Path(self.end).write_text(json.dumps(self.seconds), encoding="utf-8")
+
+
+def pytest_configure(config: Any) -> None:
+    """Begin the map, where the tests run for it."""
+    config.pluginmanager.register(Map(os.environ["MUTATIONS_MAP"]))
+
+
+def cases_of(folder: Path, file: Path, line: int) -> list[str]:
+    """Return the cases that run a line, or, where it runs on import, any line of its file."""
+    import coverage
+
+    seconds, by_line = dict[str, float](), defaultdict[int, set[str]](set)
+    for path in folder.glob("seconds.*"):
+        seconds |= json.loads(path.read_text(encoding="utf-8"))
+    for path in folder.glob("data.*"):
+        data = coverage.CoverageData(str(path))
+        data.read()
+        for at, cases in data.contexts_by_lineno(str(file)).items():
+            by_line[at].update(cases)
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    is_inside = any(f.body[0].lineno <= line <= (f.end_lineno or 0) for f in functions)
+    found = by_line[line] if is_inside else set().union(*by_line.values())
+    ranks, order, spent = Counter[str](), [], 0.0
+    for own, case in sorted((seconds[case], case) for case in found & set(seconds)):
+        ranks[case.partition("[")[0]] += 1
+        order.append((ranks[case.partition("[")[0]], own, case))
+    chosen = []
+    for _, own, case in sorted(order):
+        spent += own
+        chosen += [case] if not chosen or spent < SECONDS else []
+    return chosen
 
 
 def main() -> None:
-    """Draw mutations and print those that no test notices."""
+    """Draw mutants, try each, and print what became of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--mutations", type=int, default=60)
-    parser.add_argument("--tests", nargs="+", default=["tests/core", "tests/parity"])
-    parser.add_argument("--most-functions", type=int, default=25, help="for each mutation")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each mutation")
-    arguments = parser.parse_args()
-    rng = np.random.default_rng(arguments.seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "copy"
-        shutil.copytree(ROOT, folder, ignore=_LEFT_OUT)
-        functions = functions_by_line(folder, arguments.tests)
-        files = sorted((ROOT / CORE).rglob("*.py"))
-        mutations = [
-            mutation
-            for file in files
-            for mutation in mutations_of_file(file.relative_to(ROOT))
-            if functions.get((str(mutation.file), mutation.line))
-        ]
-        drawn = [mutations[index] for index in rng.permutation(len(mutations))]
-        print("| file | line | becomes |\n|---|---|---|")
-        n_noticed = 0
-        for mutation in drawn[: arguments.mutations]:
-            named = functions[str(mutation.file), mutation.line][: arguments.most_functions]
-            if is_noticed(folder, mutation, named, arguments.limit):
-                n_noticed += 1
-            else:
-                lines = [mutation.file, mutation.line, f"`{mutation.new}`"]
-                print("| " + " | ".join(map(str, lines)) + " |", flush=True)
-        n_drawn = min(arguments.mutations, len(drawn))
-        print(f"\nNoticed: {n_noticed} of {n_drawn}, of {len(mutations)} possible ones.")
+    parser.add_argument("--seed", required=True, help="any text")
+    parser.add_argument("--mutants", type=int, default=60)
+    parser.add_argument("--of", nargs="+", default=sorted(PACKAGES), choices=sorted(PACKAGES))
+    parser.add_argument("--tests", nargs="+", default=["tests"])
+    parser.add_argument("--map", type=Path, default=None, help="folder of what runs which line")
+    given = parser.parse_args()
+    os.chdir(ROOT)
+    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
+    os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    folder = (given.map or Path(tempfile.mkdtemp())).resolve()
+    if not list(folder.glob("seconds.*")):
+        folder.mkdir(parents=True, exist_ok=True)
+        options = ["-p", "benchmarks.mutations", "-q", "-n2", "-m", "not slow", *given.tests]
+        environment = os.environ | {"MUTATIONS_MAP": str(folder)}
+        subprocess.run([sys.executable, "-m", "pytest", *options], env=environment, check=False)
+    by_kind = defaultdict(list)
+    for file in (one for name in given.of for one in sorted(PACKAGES[name].rglob("*.py"))):
+        for n, (kind, node, _) in enumerate(changes(ast.parse(file.read_text(encoding="utf-8")))):
+            line = getattr(node, "lineno", 0) or node.value.lineno
+            by_kind[kind].append((kind, file, n, line))
+    rng, processes = random.Random(given.seed), multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(IMPORTED_ONCE)
+    drawn = [rng.choice(by_kind[rng.choice(sorted(by_kind))]) for _ in range(given.mutants)]
+
+    def tried(mutant: tuple[str, Path, int, int]) -> str:
+        kind, file, n, line = mutant
+        cases = cases_of(folder, file, line)
+        process = processes.Process(target=run_cases, args=(file, n, cases))
+        if cases:
+            process.start()
+            process.join()
+        outcome = "not run" if not cases else "caught" if process.exitcode else "SURVIVED"
+        where = f"{file.relative_to(ROOT)}:{line}"
+        print(f"| {where} | {kind} | {mutated(file, n)[1]} | {outcome} |", flush=True)
+        return outcome
+
+    print("| line | kind | change | |\n|---|---|---|---|")
+    with ThreadPoolExecutor(2) as pool:
+        print(dict(Counter(pool.map(tried, drawn))))
 
 
 if __name__ == "__main__":
