@@ -18,12 +18,7 @@ from captum.attr import (
 from captum.attr import TextTokenInput as _TextTokenInput
 
 from captum_ext import Exact, LLMAttribution, RandomOrder, RemoteLLMAttribution, Shear, SimShap
-from shapley_adapters.errors import (
-    BudgetError,
-    DerivativeError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-)
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError
 from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import OF_KINDS
@@ -278,26 +273,6 @@ def test_it_is_captums_class_with_captums_arguments():
         captum.attr.LLMAttribution(Exact(MODEL), TOKENIZER)
 
 
-def test_wrong_calls():
-    with pytest.raises(BudgetError, match="n_samples=15"):
-        attributed(Exact(MODEL), n_samples=15)
-    with pytest.raises(TypeError, match="n_sample"):
-        attributed(Exact(MODEL), n_sample=20)
-    with pytest.raises(InvalidArgumentError, match="gen_args.*target is given"):
-        attributed(Exact(MODEL), gen_args={"max_new_tokens": 2})
-
-
-def test_prompts_have_no_derivatives():
-    with pytest.raises(DerivativeError, match="the parts of a prompt are there or not"):
-        attributed(Shear(MODEL, cooperators="hessian"), text_tokens(2 * f"{PROMPT} "), n_samples=60)
-
-
-def test_trained_methods_are_refused():
-    pytest.importorskip("lightning")
-    with pytest.raises(InvalidArgumentError, match=r"SimShap.*Pass an estimator"):
-        attributed(SimShap(MODEL))
-
-
 def test_its_name_reads_well():
     assert LLMAttribution(Exact(MODEL), TOKENIZER).get_name() == "LLM Attribution"
 
@@ -432,24 +407,41 @@ def test_functions_of_baselines_that_do_not_fit(case, make):
         attributed(make(MODEL), TextTemplateInput(template, parts, baselines))
 
 
+def long_tokens():
+    return text_tokens(2 * f"{PROMPT} ")
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("call", "words"),
     [
-        (lambda: (Saliency(MODEL), TOKENIZER), "attr_method.*Saliency.*Best"),
-        (lambda: (Exact(lambda x: x.sum(1)), TOKENIZER), "forward_func.*module.*function"),
-        (lambda: (Exact(torch.nn.Identity()), TOKENIZER), "forward_func.*device"),
-        (lambda: (Exact(MODEL), TOKENIZER, "logprob"), "attr_target.*log_prob.*'logprob'"),
-        (lambda: (Exact(MODEL), None), "tokenizer.*encode.*NoneType"),
+        (lambda: LLMAttribution(Saliency(MODEL), TOKENIZER), "attr_method.*Saliency.*Best"),
+        (
+            lambda: LLMAttribution(Exact(lambda x: x.sum(1)), TOKENIZER),
+            "forward_func.*module.*function",
+        ),
+        (lambda: LLMAttribution(Exact(torch.nn.Identity()), TOKENIZER), "forward_func.*device"),
+        (
+            lambda: LLMAttribution(Exact(MODEL), TOKENIZER, "logprob"),
+            "attr_target.*log_prob.*'logprob'",
+        ),
+        (lambda: LLMAttribution(Exact(MODEL), None), "tokenizer.*encode.*NoneType"),
+        (lambda: attributed(Exact(MODEL), n_samples=15), "n_samples=15"),
+        (lambda: attributed(Exact(MODEL), n_sample=20), "n_sample"),
+        (
+            lambda: attributed(Exact(MODEL), gen_args={"max_new_tokens": 2}),
+            "gen_args.*target is given",
+        ),
+        (
+            lambda: attributed(Shear(MODEL, cooperators="hessian"), long_tokens(), n_samples=60),
+            "the parts of a prompt are there or not",
+        ),
+        (lambda: attributed(SimShap(MODEL)), r"SimShap.*Pass an estimator"),
+        *(
+            (lambda make=make, n=n: attributed(make(MODEL), num_trials=n), "num_trials")
+            for make, n in ((Exact, 0), (FeatureAblation, "2"), (Exact, 1.5))
+        ),
     ],
-    ids=["method", "function", "no parameters", "target", "tokenizer"],
 )
-def test_what_makes_no_explainer_of_language_models(make, message):
-    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
-        LLMAttribution(*make())
-
-
-@pytest.mark.parametrize("make", [Exact, FeatureAblation])
-@pytest.mark.parametrize("num_trials", [0, "2", 1.5])
-def test_numbers_of_trials_that_are_none(make, num_trials):
-    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match="num_trials"):
-        attributed(make(MODEL), num_trials=num_trials)
+def test_wrong_calls(call, words):
+    with pytest.raises((ShapleyExtError, TypeError), match=words):
+        call()
