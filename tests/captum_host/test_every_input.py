@@ -8,7 +8,6 @@ import pytest
 import torch
 from captum.attr import (
     LayerIntegratedGradients,
-    TokenReferenceBase,
     configure_interpretable_embedding_layer,
     remove_interpretable_embedding_layer,
 )
@@ -73,14 +72,6 @@ def test_token_ids_with_token_ids_as_baselines(row, dtype, classifier, wanted):
         made = built(row, classifier).attribute(IDS.to(dtype), baselines=baselines)
         torch.testing.assert_close(made, wanted, **EXACT)
         assert made.dtype == torch.float64  # of the output
-
-
-@every_row
-def test_references_made_by_captum(row, classifier):
-    reference = TokenReferenceBase(reference_token_idx=11).generate_reference(4, device="cpu")
-    made = built(row, classifier).attribute(IDS, baselines=reference[None], target=1)
-    (right,) = oracle(classifier, (IDS,), (reference.expand(2, 4),))
-    torch.testing.assert_close(made, right[:, 1], **EXACT)
 
 
 @every_row
@@ -253,15 +244,6 @@ def test_tuples_of_tensors_of_different_shapes_and_types(row, classifier):
     assert [part.shape for part in made] == [ids.shape, table.shape, image.shape]
     for part, want in zip(made, right, strict=True):
         torch.testing.assert_close(part, want, **EXACT)
-
-
-@every_row
-def test_masks_of_each_example_its_own(row):
-    net, x = network(5, 2), examples(3, 5)
-    mask = torch.tensor([[0, 0, 1, 2, 2], [5, 1, 1, 1, 5], [3, 3, 3, 3, 3]])
-    made = built(row, net).attribute(x, feature_mask=mask)
-    (right,) = oracle(net, (x,), (0 * x,), masks=(mask,))
-    torch.testing.assert_close(made, right, **EXACT)
 
 
 # Precision

@@ -307,24 +307,6 @@ def test_entries_of_examples_follow_their_example(row, n_examples):
     torch.testing.assert_close(found, right, **EXACT)
 
 
-def test_entries_of_examples_in_noise_tunnel():
-    keep = torch.tensor([[1, 1, 0, 1], [1, 0, 1, 1]])
-
-    def masked(x, keep):
-        return (x * keep).prod(dim=1) + (x * keep).sum(1)
-
-    given = {"nt_samples": 3, "stdevs": 0.1}
-    torch.manual_seed(0)
-    found = captum.attr.NoiseTunnel(Exact(masked)).attribute(
-        X[:2], additional_forward_args=PerExample(keep), **given
-    )
-    torch.manual_seed(0)
-    right = captum.attr.NoiseTunnel(Exact(masked)).attribute(
-        X[:2], additional_forward_args=keep.double(), **given
-    )
-    torch.testing.assert_close(found, right, **EXACT)
-
-
 def test_containers_without_marks_go_in_as_they_are():
     given: dict[str, Any] = {
         "edges": EDGES,

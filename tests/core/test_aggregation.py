@@ -315,16 +315,6 @@ def test_larger_blocks_are_refused_unless_an_approximation_will_do():
     assert found.distance < kendall(borda.tolist(), keys)
 
 
-def test_approximations_are_near_the_optimum():
-    keys = numbers(5, 12)
-    exact = kemeny_young(keys)
-    import shapley_adapters.aggregation.centroids as module
-
-    moved, bound = module._by_moves(module._preferences(keys))
-    assert exact.distance <= kendall(moved.tolist(), keys) <= 1.05 * exact.distance
-    assert bound <= exact.distance
-
-
 # --- convex combinations ---
 
 

@@ -53,7 +53,7 @@ def random_graphs(n_graphs=12, n_nodes=7):
     special = [nx.path_graph(n_nodes), nx.cycle_graph(n_nodes), nx.star_graph(n_nodes - 1)]
     special += [nx.complete_graph(n_nodes), nx.empty_graph(n_nodes)]
     assert {nx.is_connected(graph) for graph in graphs} == {True, False}
-    return graphs + special
+    return graphs[::2] + special
 
 
 GRAPHS = random_graphs()

@@ -182,7 +182,7 @@ def test_games_of_few_interactions_are_nearly_exact(name, per_player, n_players)
     assert are_inside(found, game_shapley_values(game)).all()
 
 
-@pytest.mark.parametrize("n_triples", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_triples", [1, 3])
 @pytest.mark.parametrize(("n_players", "budget"), [(6, 60), (12, 100), (12, 1000), (30, 200)])
 def test_games_of_a_few_triples_and_nothing_else(n_triples, n_players, budget):
     """One or two of them have few values, as labels have, which leaves them uncertain."""

@@ -230,16 +230,6 @@ def test_learning_finds_who_interacts():
 # --- sparse sets ---
 
 
-def test_the_energies_of_all_sets_are_those_of_each():
-    alpha = np.random.default_rng(0).normal(size=(len(EVERY), 2))
-    watched = np.array([0, 2, 3, 5])
-    for size in (2, 3):
-        sets, energies = sparse_sets._energies(EVERY, alpha, watched, size)
-        assert sorted(map(tuple, sets.tolist())) == list(combinations(watched.tolist(), size))
-        expected = ((products_of(EVERY, sets.tolist()).T @ alpha) ** 2).sum(axis=1)
-        np.testing.assert_allclose(energies, expected)
-
-
 def test_variances_of_sets_are_those_of_most_evidence():
     """Each of them by a search, given the others, whatever the order in which they came."""
     rng = np.random.default_rng(0)
