@@ -16,26 +16,24 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {name: ROOT / name for name in ("shap_ext", "captum_ext")}
-PACKAGES["shapley_adapters"] = ROOT / "adapters" / "shapley_adapters"
-IMPORTED_ONCE = ["pandas", "scipy.stats", "sklearn.ensemble", "networkx", "shap", "captum.attr"]
+FOLDERS = ("shap_ext", "captum_ext", "adapters/shapley_adapters")
+PACKAGES = {Path(name).name: ROOT / name for name in FOLDERS}
 SECONDS = 60.0
 ARITHMETIC, COMPARISON, BOUNDARY = (
     {getattr(ast, old): getattr(ast, new) for old, new in map(str.split, pairs.split(","))}
     for pairs in (
-        "Add Sub,Sub Add,Mult Div,Div Mult,FloorDiv Mult,Pow Mult,Mod FloorDiv,BitAnd BitOr,"
-        "BitOr BitAnd,And Or,Or And",
+        "Add Sub,Sub Add,Mult Div,Div Mult,FloorDiv Mult,Pow Mult,BitAnd BitOr,BitOr BitAnd,And Or",
         "Lt GtE,LtE Gt,Gt LtE,GtE Lt,Eq NotEq,NotEq Eq,Is IsNot,IsNot Is,In NotIn,NotIn In",
         "Lt LtE,LtE Lt,Gt GtE,GtE Gt",
     )
@@ -57,8 +55,7 @@ def changes(tree: ast.AST) -> Any:
         to = partial(setattr, node, name)
         for place, one in enumerate(value if isinstance(value, list) else []):
             is_call = isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
-            of_object = isinstance(one, ast.Assign) and not isinstance(one.targets[0], ast.Name)
-            if is_call or of_object or isinstance(one, ast.AugAssign | ast.Raise):
+            if is_call or isinstance(one, ast.AugAssign | ast.Raise):
                 yield "statement", one, partial(value.__setitem__, place, ast.Pass())
         if id(node) in left_out:
             continue
@@ -83,8 +80,7 @@ def mutated(file: Path, n: int) -> tuple[ast.Module, str]:
     _, node, change = list(changes(tree))[n]
     before = ast.unparse(node).splitlines()[0]
     change()
-    after = ast.unparse(node).splitlines()[0]
-    return ast.fix_missing_locations(tree), f"`{before}` → `{'' if after == before else after}`"
+    return ast.fix_missing_locations(tree), f"`{before}` → `{ast.unparse(node).splitlines()[0]}`"
 
 
 def run_cases(file: Path, n: int, cases: list[str]) -> None:
@@ -95,9 +91,8 @@ def run_cases(file: Path, n: int, cases: list[str]) -> None:
     original = SourceFileLoader.get_code
 
     def get_code(self: Any, name: str) -> Any:
-        if Path(self.path) != file:
-            return original(self, name)
-        return compile(mutated(file, n)[0], self.path, "exec")
+        new = mutated(file, n)[0] if Path(self.path) == file else None
+        return compile(new, self.path, "exec") if new else original(self, name)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
     os._exit(pytest.main(["-qx", "-n0", "-p", "no:cacheprovider", *cases]))
@@ -106,14 +101,12 @@ def run_cases(file: Path, n: int, cases: list[str]) -> None:
 class Map:
     """A plugin that notes which case runs which line, and how long the cases take."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self) -> None:
         import coverage
 
-        sources, self.seconds = [str(path) for path in PACKAGES.values()], dict[str, float]()
-        self.end = f"{folder}/seconds.{os.getpid()}"
-        self.coverage = coverage.Coverage(
-            f"{folder}/data.{os.getpid()}", source=sources, config_file=False
-        )
+        self.path, self.seconds = f"{os.environ['MAP']}/data.{os.getpid()}", dict[str, float]()
+        sources = list(map(str, PACKAGES.values()))
+        self.coverage = coverage.Coverage(self.path, source=sources, config_file=False)
         self.coverage.start()
 
     def pytest_runtest_setup(self, item: Any) -> None:
@@ -124,41 +117,35 @@ class Map:
             self.seconds[report.nodeid] = report.duration
 
     def pytest_sessionfinish(self) -> None:
-        self.coverage.stop()
         self.coverage.save()
-        Path(self.end).write_text(json.dumps(self.seconds), encoding="utf-8")
+        Path(self.path.replace("data.", "seconds.")).write_text(json.dumps(self.seconds))
 
 
 def pytest_configure(config: Any) -> None:
     """Begin the map, where the tests run for it."""
-    config.pluginmanager.register(Map(os.environ["MUTATIONS_MAP"]))
+    config.pluginmanager.register(Map())
 
 
 def cases_of(folder: Path, file: Path, line: int) -> list[str]:
-    """Return the cases that run a line, or, where it runs on import, any line of its file."""
+    """Return the cases that run a line, or, where it runs on import or never, any of its file."""
     import coverage
 
     seconds, by_line = dict[str, float](), defaultdict[int, set[str]](set)
     for path in folder.glob("seconds.*"):
-        seconds |= json.loads(path.read_text(encoding="utf-8"))
-    for path in folder.glob("data.*"):
-        data = coverage.CoverageData(str(path))
+        seconds |= json.loads(path.read_text())
+        data = coverage.CoverageData(str(path).replace("seconds.", "data."))
         data.read()
         for at, cases in data.contexts_by_lineno(str(file)).items():
             by_line[at].update(cases)
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
-    is_inside = any(f.body[0].lineno <= line <= (f.end_lineno or 0) for f in functions)
-    found = by_line[line] if is_inside else set().union(*by_line.values())
-    ranks, order, spent = Counter[str](), [], 0.0
-    for own, case in sorted((seconds[case], case) for case in found & set(seconds)):
+    of_line, of_file = by_line[line] & set(seconds), set().union(*by_line.values()) & set(seconds)
+    ranks, order = Counter[str](), list[tuple[int, float, str]]()
+    for own, case in sorted((seconds[case], case) for case in of_line or of_file):
         ranks[case.partition("[")[0]] += 1
         order.append((ranks[case.partition("[")[0]], own, case))
-    chosen = []
-    for _, own, case in sorted(order):
-        spent += own
-        chosen += [case] if not chosen or spent < SECONDS else []
-    return chosen
+    order.sort()
+    spent = accumulate(own for _, own, _ in order)
+    fitting = [case for (*_, case), sum_ in zip(order, spent, strict=True) if sum_ < SECONDS]
+    return fitting or [case for *_, case in order[:1]]
 
 
 def main() -> None:
@@ -168,41 +155,34 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--of", nargs="+", default=sorted(PACKAGES), choices=sorted(PACKAGES))
     parser.add_argument("--tests", nargs="+", default=["tests"])
-    parser.add_argument("--map", type=Path, default=None, help="folder of what runs which line")
+    parser.add_argument("--map", type=Path, default=ROOT / "build" / "map", help="made if missing")
     given = parser.parse_args()
-    os.chdir(ROOT)
-    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
-    os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    folder = (given.map or Path(tempfile.mkdtemp())).resolve()
-    if not list(folder.glob("seconds.*")):
-        folder.mkdir(parents=True, exist_ok=True)
+    if not given.map.exists():
+        given.map.mkdir(parents=True)
+        os.environ["MAP"] = str(given.map.resolve())
         options = ["-p", "benchmarks.mutations", "-q", "-n2", "-m", "not slow", *given.tests]
-        environment = os.environ | {"MUTATIONS_MAP": str(folder)}
-        subprocess.run([sys.executable, "-m", "pytest", *options], env=environment, check=False)
+        subprocess.run([sys.executable, "-m", "pytest", *options], check=False)
     by_kind = defaultdict(list)
     for file in (one for name in given.of for one in sorted(PACKAGES[name].rglob("*.py"))):
         for n, (kind, node, _) in enumerate(changes(ast.parse(file.read_text(encoding="utf-8")))):
-            line = getattr(node, "lineno", 0) or node.value.lineno
-            by_kind[kind].append((kind, file, n, line))
+            by_kind[kind].append((kind, file, n, node.lineno))
     rng, processes = random.Random(given.seed), multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(IMPORTED_ONCE)
+    processes.set_forkserver_preload(["scipy.stats", "sklearn.ensemble", "shap", "captum.attr"])
     drawn = [rng.choice(by_kind[rng.choice(sorted(by_kind))]) for _ in range(given.mutants)]
 
-    def tried(mutant: tuple[str, Path, int, int]) -> str:
-        kind, file, n, line = mutant
-        cases = cases_of(folder, file, line)
+    def tried(kind: str, file: Path, n: int, line: int) -> str:
+        cases = cases_of(given.map, file, line)
         process = processes.Process(target=run_cases, args=(file, n, cases))
         if cases:
             process.start()
             process.join()
-        outcome = "not run" if not cases else "caught" if process.exitcode else "SURVIVED"
-        where = f"{file.relative_to(ROOT)}:{line}"
-        print(f"| {where} | {kind} | {mutated(file, n)[1]} | {outcome} |", flush=True)
-        return outcome
+        what = {None: "not run", 0: "SURVIVED", 4: "cases are gone"}.get(process.exitcode, "caught")
+        print(f"| {file}:{line} | {kind} | {mutated(file, n)[1]} | {what} |", flush=True)
+        return what
 
     print("| line | kind | change | |\n|---|---|---|---|")
     with ThreadPoolExecutor(2) as pool:
-        print(dict(Counter(pool.map(tried, drawn))))
+        print(dict(Counter(pool.map(tried, *zip(*drawn, strict=True)))))
 
 
 if __name__ == "__main__":
