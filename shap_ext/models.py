@@ -11,7 +11,7 @@ import shap
 
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.model_usage import Usage
+from shapley_adapters.remote import Usage
 
 from .shap_internals import SavedByArguments
 

@@ -38,7 +38,7 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "atomic_files", "errors", "memory_bounds", "model_usage"},
+        {"array_types", "atomic_files", "errors", "memory_bounds"},
         {
             "arguments",
             "coalitions",

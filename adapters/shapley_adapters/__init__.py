@@ -26,7 +26,7 @@ from .hierarchies.player_tree import PlayerTree
 from .pipeline.estimate import estimate
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
-from .remote.remote_model import RemoteModel
+from .remote import RemoteModel
 from .series_windows import windows
 
 __version__ = "0.1.0"

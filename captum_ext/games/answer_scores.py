@@ -12,7 +12,7 @@ from torch import Tensor
 
 from shapley_adapters.language_models.answers import AnswerScorer
 from shapley_adapters.language_models.causal_model import Prompt
-from shapley_adapters.model_usage import Usage
+from shapley_adapters.remote import Usage
 
 from ..inputs.prompts import inputs_of_cases
 

@@ -32,7 +32,7 @@ from shapley_adapters.games.evaluation import (
 )
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
-from shapley_adapters.model_usage import Usage
+from shapley_adapters.remote import Usage
 from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of
 

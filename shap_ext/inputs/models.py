@@ -16,7 +16,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, in_double_precision
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
-from shapley_adapters.model_usage import Usage
+from shapley_adapters.remote import Usage
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import ModelOutput

@@ -19,7 +19,6 @@ from captum.attr import TextTokenInput as _TextTokenInput
 
 from captum_ext import Exact, LLMAttribution, RandomOrder, RemoteLLMAttribution, Shear, SimShap
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError
-from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.language_models import (
@@ -309,7 +308,7 @@ def remote(provider, kind=RemoteLLMAttribution, method: Any = Exact, **options):
 
 
 def test_models_behind_an_interface(monkeypatch, tmp_path):
-    monkeypatch.setattr(remote_model, "_FIRST_WAIT", 1e-3)
+    monkeypatch.setattr("shapley_adapters.remote._FIRST_WAIT", 1e-3)
     provider = Provider(n_failures=2)
     memory = {"memory": tmp_path / "paid", "name": "tiny"}
     explainer = remote(provider, concurrency=2, cost=0.5, **memory)

@@ -6,13 +6,10 @@ import socket
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from shapley_adapters.errors import CheckpointError
 from shapley_adapters.ownership import Owner, only_owner
-from shapley_adapters.remote import paid_outputs
-from shapley_adapters.remote.remote_model import RemoteModel
 
 HOLDS = """
 import sys, time
@@ -21,17 +18,6 @@ from shapley_adapters.ownership import only_owner
 with only_owner(Path(sys.argv[1]), "out"):
     print("held", flush=True)
     time.sleep(60)
-"""
-
-WRITES = """
-import sqlite3, sys, time
-from pathlib import Path
-from shapley_adapters.remote.paid_outputs import PaidOutputs
-PaidOutputs(Path(sys.argv[1]), "a", 10**6)
-database = sqlite3.connect(sys.argv[1], isolation_level=None)
-database.execute("BEGIN IMMEDIATE")
-print("held", flush=True)
-time.sleep(60)
 """
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
@@ -67,25 +53,6 @@ def test_the_owner_is_named_until_it_is_killed(tmp_path):
             pass
         assert path.with_name("values.npy.owner").exists()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_memory_names_who_keeps_it_locked(tmp_path, monkeypatch):
-    monkeypatch.setattr(paid_outputs, "_SECONDS_TO_WAIT", 0.05)
-    path, rows = tmp_path / "paid.db", np.arange(6.0).reshape(3, 2)
-    model = RemoteModel(lambda x: x[:, 0], memory=path, name="a")
-    process = started(WRITES, path)
-    try:
-        with pytest.warns(UserWarning, match=rf"locked\. It is used by process {process.pid} of"):
-            np.testing.assert_array_equal(model(rows), rows[:, 0])
-    finally:
-        kill(process)
-    monkeypatch.setattr(paid_outputs, "_SECONDS_TO_WAIT", 60)
-    again = RemoteModel(lambda x: x[:, 0], memory=path, name="a")
-    again(rows)
-    again(rows)
-    assert again.usage.remembered_rows == 3
-    with again.memory._database() as database:
-        assert [user.process for user in paid_outputs._users_in(database)] == [os.getpid()]
 
 
 def test_processes_that_have_ended_are_known():

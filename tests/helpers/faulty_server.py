@@ -4,7 +4,8 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,30 +15,38 @@ import numpy as np
 class FaultyServer:
     """Answers POST requests with the outputs of `model`; a context manager.
 
-    Each request waits `latency` seconds. A share `fails` of them is answered by status 503, and one
-    that comes while `rate` requests began in the last second by 429.
+    Each request waits `latency` seconds. `faults` are the shares of requests by what goes wrong, or
+    what goes wrong with the first requests, one after the other (None: nothing):
+
+    - a number: this status instead of an answer, with `Retry-After` if `retry_after` is given;
+    - "truncated": the body ends in its middle; "short": a row is missing; "wide": rows have another
+      entry; "nan": the last row is NaN;
+    - "late": the answer comes after `late` seconds.
+
+    `paid` counts, for each row, how often a right answer was sent. `calls` are the times and faults
+    of all requests, `most_running` the most at the same time.
     """
 
     def __init__(
         self,
         model: Callable[[Any], Any],
+        faults: Mapping[Any, float] | Sequence[Any] = (),
         latency: float = 0.0,
-        fails: float = 0.0,
-        rate: float | None = None,
+        late: float = 1.0,
+        retry_after: str | None = None,
         seed: int = 0,
     ) -> None:
-        self.model, self.latency, self.fails, self.rate = model, latency, fails, rate
+        self.model, self.latency, self.late, self.retry_after = model, latency, late, retry_after
+        self.faults = dict(faults) if isinstance(faults, Mapping) else list(faults)
         self.rng, self.lock = np.random.default_rng(seed), threading.Lock()
-        self.starts, self.running, self.most_running = [], 0, 0
-        self.answered, self.failed, self.refused = 0, 0, 0
+        self.calls: list[tuple[float, Any]] = []
+        self.paid: Counter[bytes] = Counter()
+        self.running, self.most_running = 0, 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                status, answer = outer.handle(self.rfile.read(int(self.headers["Content-Length"])))
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(answer)
+                outer.handle(self)
 
             def log_message(self, *_):
                 pass
@@ -46,27 +55,53 @@ class FaultyServer:
             request_queue_size = 128
             daemon_threads = True
 
+            def handle_error(self, *_):
+                """The client is gone."""
+
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def handle(self, body):
+    def handle(self, request):
+        rows = np.array(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
         with self.lock:
-            now = time.monotonic()
-            self.starts.append(now)
+            fault = self.next_fault()
+            self.calls.append((time.monotonic(), fault))
             self.running += 1
             self.most_running = max(self.most_running, self.running)
-            is_over = self.rate and sum(now - start < 1 for start in self.starts) > self.rate
-            fails = self.rng.random() < self.fails
-        time.sleep(self.latency)
+        time.sleep(self.late if fault == "late" else self.latency)
+        outputs = np.asarray(self.model(rows), dtype=float)
         with self.lock:
             self.running -= 1
-            self.refused += bool(is_over)
-            self.failed += bool(fails and not is_over)
-            self.answered += not (is_over or fails)
-        if is_over or fails:
-            return (429 if is_over else 503), b""
-        outputs = self.model(np.array(json.loads(body)))
-        return 200, json.dumps(np.asarray(outputs).tolist()).encode()
+            if fault in (None, "late"):
+                self.paid.update(row.tobytes() for row in rows)
+        if fault == "nan":
+            outputs[-1] = np.nan
+        elif fault == "short":
+            outputs = outputs[:-1]
+        elif fault == "wide":
+            outputs = np.stack([outputs, outputs], axis=1)
+        body = b"" if isinstance(fault, int) else json.dumps(outputs.tolist()).encode()
+        request.send_response(fault if isinstance(fault, int) else 200)
+        request.send_header("Content-Length", str(len(body)))
+        if isinstance(fault, int) and self.retry_after is not None:
+            request.send_header("Retry-After", self.retry_after)
+        request.end_headers()
+        request.wfile.write(body[: len(body) // 2] if fault == "truncated" else body)
+
+    def next_fault(self):
+        if isinstance(self.faults, list):
+            return self.faults.pop(0) if self.faults else None
+        chance = self.rng.random()
+        for fault, share in self.faults.items():
+            chance -= share
+            if chance < 0:
+                return fault
+        return None
+
+    @property
+    def n_paid_twice(self):
+        """The right answers that were sent for rows that had one."""
+        return self.paid.total() - len(self.paid)
 
     def ask(self, rows):
         """Be the client: the outputs of rows, (n, D)."""

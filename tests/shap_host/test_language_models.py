@@ -230,7 +230,6 @@ def test_sampled_answers_are_random_by_their_type(seed):
 
 
 def test_models_behind_an_interface():
-    pytest.importorskip("tenacity")
     network, tokenizer = TinyLanguageModel(), WordTokenizer()
 
     class Provider:

@@ -11,8 +11,6 @@ from .batch_sizes import BatchBounds
 if TYPE_CHECKING:
     import torch
 
-    from ..model_usage import Usage
-
 
 class Game(Protocol):
     """The games of all rows to explain: coalitions in, values out.
@@ -137,8 +135,8 @@ class WrappedGame:
         return float(getattr(self.game, "rounding", 0.0))
 
     @property
-    def usage(self) -> Usage | None:
-        """What a remote model was used for so far; None for other models."""
+    def usage(self) -> Any:
+        """The `Usage` of a remote model so far; None for other models."""
         return getattr(self.game, "usage", None)
 
 

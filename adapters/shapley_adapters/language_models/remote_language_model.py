@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgumentError, ModelOutputError
-from ..model_usage import Usage
-from ..remote.remote_model import RemoteModel
+from ..remote import RemoteModel, Usage
 from .answers import answer_tokens
 from .causal_model import Prompt
 
@@ -40,7 +39,7 @@ class RemoteLanguageModel:
     def __post_init__(self) -> None:
         self._scores = RemoteModel(self._score, **{"rows_per_call": 1, **self.options})
         # Written texts may be random, so that none is remembered.
-        others = {k: v for k, v in self.options.items() if k not in {"memory", "memory_bytes"}}
+        others = {k: v for k, v in self.options.items() if k != "memory"}
         self._texts = RemoteModel(self._write, **{"rows_per_call": 1, **others})
         self.rows_at_once = self._scores.rows_at_once
 

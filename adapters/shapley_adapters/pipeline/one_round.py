@@ -19,7 +19,7 @@ from ..games.drawn_values import is_random_by_design
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
-from ..model_usage import Usage
+from ..remote import Usage
 from ..workers.worker_processes import jobs_of
 from .background_plans import background_drawing
 from .costs import Costs, warn_of_long_call

@@ -22,7 +22,7 @@ from ..interactions.result import (
     SetInteractions,
     interaction_values,
 )
-from ..model_usage import Usage
+from ..remote import Usage
 from .solutions import Trace
 
 _ARRAYS = (

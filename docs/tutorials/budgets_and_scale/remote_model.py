@@ -6,7 +6,7 @@ A model behind HTTP: error against money
 
 We put a model behind HTTP on this machine. It answers after 150 ms, takes at most 50 calls a
 second, and 2 % of its calls fail. We ask what an explanation will cost, pay for it, and see how
-the error falls with the money. It needs the extra `remote`.
+the error falls with the money.
 """
 
 # %%
