@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 
 from tests.helpers.optional import HAS_TORCH
-from tests.helpers.thin_products import each_value_once
+from tests.helpers.thin_products import thinned
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -34,23 +34,12 @@ def pytest_report_header():
     return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
 
 
-def pytest_addoption(parser):
-    """Add what runs with other versions of the hosts ask for."""
-    parser.addoption(
-        "--each-value-once",
-        action="store_true",
-        help="of tests with several parameters, run as many as have each value of each parameter",
-    )
-
-
 @pytest.hookimpl(trylast=True)  # after the choice by markers
 def pytest_collection_modifyitems(config, items):
-    """Leave out further combinations of values, where the test or the command asks for that."""
-    of_all = config.getoption("each_value_once")
-    products = [i for i in items if of_all or i.get_closest_marker("each_value_once")]
-    left_out = set(products).difference(each_value_once(products))
-    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
+    """Leave out what others cover of products of parameters."""
+    kept = set(left := thinned(items))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = left
 
 
 def pytest_collection_finish():

@@ -60,7 +60,7 @@ def test_each_test_runs_in_continuous_integration():
     assert command.endswith('pytest -n 2 -m "not slow"')
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "readme_command test-command" in run
-    slow = r"^\.venv/bin/python -m pytest .*-m slow --each-value-once$"
+    slow = r"^\.venv/bin/python -m pytest .*-m slow$"
     assert re.search(slow, run, re.MULTILINE)
     assert '-m "not slow or versions"' in run
 

@@ -1,36 +1,68 @@
-"""What `--each-value-once` leaves of a product of parameters."""
+"""What is left of a product of parameters."""
 
-from itertools import product
+from itertools import combinations, product
 from types import SimpleNamespace
 
-from tests.helpers.thin_products import each_value_once
+from tests.helpers.thin_products import thinned
 
 
 class Item:
     """What the choice reads of a pytest item."""
 
-    def __init__(self, nodeid, params=None):
-        self.nodeid = nodeid
-        if params is not None:
-            self.callspec = SimpleNamespace(params=params)
+    def __init__(self, function, indices=None, names=(), marker=None):
+        self.nodeid, self.names, self.marker = f"{function}[{indices}]", names, marker
+        if indices is not None:
+            self.callspec = SimpleNamespace(indices=indices)
+
+    def get_closest_marker(self, name):
+        return name == self.marker
+
+    def iter_markers(self, name):
+        return (SimpleNamespace(args=(names,)) for names in self.names if name == "parametrize")
 
 
-def items_of(function, **values):
-    """Return the items of a test with each combination of the values."""
+def items_of(function, marker=None, **numbers):
+    """Return the items of a test with each combination of so many values, as indices."""
     return [
-        Item(f"{function}[{row}]", dict(zip(values, row, strict=True)))
-        for row in product(*values.values())
+        Item(
+            function,
+            {name: i for names, i in zip(numbers, row, strict=True) for name in names.split("_")},
+            [names.replace("_", ", ") for names in numbers],
+            marker,
+        )
+        for row in product(*map(range, numbers.values()))
     ]
 
 
-def test_each_value_appears_in_as_few_items_as_that_takes():
-    items = items_of("test_a", x=["p", "q", "r", "s", "t"], y=["u", "v", "w"])
-    kept = each_value_once(items)
-    assert len(kept) == 5
-    for name in ("x", "y"):
-        assert {i.callspec.params[name] for i in kept} == {i.callspec.params[name] for i in items}
+def test_of_two_parameters_each_value_is_left_and_all_about_as_often():
+    kept = thinned(items_of("test_a", x=7, y=3))
+    assert sorted(item.callspec.indices["x"] for item in kept) == list(range(7))
+    used = [item.callspec.indices["y"] for item in kept]
+    assert sorted(used.count(value) for value in range(3)) == [2, 2, 3]
 
 
-def test_tests_of_one_parameter_or_none_stay_in_their_order():
-    items = [*items_of("test_a", x=["p", "q"]), Item("test_b"), *items_of("test_c", x=["p", "q"])]
-    assert each_value_once(items) == items
+def test_of_more_parameters_each_pair_of_values_is_left():
+    items = items_of("test_a", x=5, y=3, z=3, flag=2)
+    kept = thinned(items)
+    assert 15 <= len(kept) <= 20 < len(items)
+
+    def pairs(of):
+        return {pair for i in of for pair in combinations(i.callspec.indices.items(), 2)}
+
+    assert pairs(kept) == pairs(items)
+
+
+def test_rows_of_a_table_stay():
+    items = items_of("test_a", x_y_z=7)
+    assert thinned(items) == items
+    assert len(thinned(items_of("test_b", x_y=7, z=2))) == 7
+
+
+def test_all_of_what_is_no_large_product_stays_in_its_order():
+    items = [
+        *items_of("test_a", x=7),
+        Item("test_b"),
+        *items_of("test_c", x=2, y=2),
+        *items_of("test_d", "every_combination", x=3, y=3),
+    ]
+    assert thinned(items) == items

@@ -22,7 +22,7 @@ from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
 
 # What reads the arguments is one function of all classes.
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.each_value_once]
+pytestmark = pytest.mark.filterwarnings("error")
 
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [captum_ext.RandomOrder, captum_ext.OddGP, captum_ext.Shear]

@@ -1,36 +1,61 @@
-"""Fewer tests of products of parameters, for runs that look for one difference only."""
+"""Fewer tests of products of parameters: those that together have each value, or each pair."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import combinations
+
+MOST_UNTHINNED = 4
+"""Products of so many combinations, such as those of two flags, run whole."""
 
 
-def each_value_once(items):
-    """Return those of the tests that together have each value of each parameter, in their order.
+def thinned(items):
+    """Return the tests without those whose values others have, in their order.
 
-    A test of 20 estimators and 7 inputs stands for 140 items, of which 20 are returned: the first
-    estimator with the first input, the second with the second, and so on. A test with one parameter
-    keeps all its items.
+    A test of two parameters keeps as many items as have each value of each: one of 20 estimators
+    and 7 inputs stands for 140 items, of which 20 are returned, three for each input. A test of
+    more parameters keeps as many as have each pair of values of two parameters. All items stay of
+    a test with one parameter, and of one with the marker `every_combination`.
     """
     items_by_function = defaultdict(list)
     for item in items:
         items_by_function[item.nodeid.partition("[")[0]].append(item)
-    kept = {item for group in items_by_function.values() for item in _covering(group)}
+    kept = {item for group in items_by_function.values() for item in _kept(group)}
     return [item for item in items if item in kept]
 
 
-def _covering(items):
-    """Return items that have each value: first those with new values only, then what is missing."""
-    values = {item: _values(item) for item in items}
-    seen, kept = set(), set()
-    for has_news in (set.isdisjoint, lambda own, seen: not own <= seen):
-        for item in items:
-            if has_news(values[item], seen):
-                kept.add(item)
-                seen |= values[item]
-    return kept
+def covering(rows):
+    """Return the places of rows that together have each value, or each pair, of all columns."""
+    values = [list(enumerate(row)) for row in rows]
+    parts = dict(enumerate(map(_parts, values)))
+    missing = set().union(*parts.values())
+    n_uses, kept = Counter(), []
+    while missing:
+        # What has most that is missing; of these, what has the values that were used least.
+        best = max(
+            parts,
+            key=lambda i: (len(parts[i] & missing), -sum(n_uses[part] for part in values[i])),
+        )
+        kept.append(best)
+        missing -= parts.pop(best)
+        n_uses.update(values[best])
+    return sorted(kept)
 
 
-def _values(item):
-    """Return the item's values. The items of a function share them, so that identity tells them."""
-    if not hasattr(item, "callspec"):
-        return {None}
-    return {(name, id(value)) for name, value in item.callspec.params.items()}
+def _parts(values):
+    return set(combinations(values, 2)) if len(values) > 2 else set(values)
+
+
+def _kept(items):
+    if len(items) <= MOST_UNTHINNED or items[0].get_closest_marker("every_combination"):
+        return items
+    return [items[place] for place in covering([_columns(item) for item in items])]
+
+
+def _columns(item):
+    """Return the item's place in the list of each parameter; names that are set together are one."""
+    first_of = {}
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+        first_of |= dict.fromkeys(names, names[0])
+    indices = {first_of.get(name, name): index for name, index in item.callspec.indices.items()}
+    return [index for _, index in sorted(indices.items())]

@@ -66,7 +66,6 @@ def test_all_coalitions_give_the_exact_values(row, kind):
 
 @each_kind
 @over(TABLE)
-@pytest.mark.each_value_once  # equal values make equal pictures
 def test_the_plot_of_the_host_draws_the_result(row, kind):
     case, _ = built(kind)
     result, _ = case.run(row, 2**case.n_players, 0)
@@ -78,7 +77,6 @@ def test_the_plot_of_the_host_draws_the_result(row, kind):
 @each_kind
 @over([row for row in TABLE if not (row.is_exact or row.is_posterior)])
 @pytest.mark.slow
-@pytest.mark.each_value_once  # 40 calls for each combination
 def test_few_coalitions_are_right_on_average(row, kind):
     """Means over seeds, at R · M · K numbers: |z| > 5 happens once in 10^4 cells by chance.
 
