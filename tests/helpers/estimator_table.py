@@ -369,6 +369,14 @@ ESTIMATORS = [
     ),
 ]
 
+SEVERAL = [
+    row
+    for row in ESTIMATORS
+    if row.id in ("exact", "random order", "odd GP, learned weights", "shear, auto")
+]
+"""One that draws nothing, one that draws, one that learns, one with cooperators: for what hosts and
+the pipeline do with any estimator."""
+
 OF_CLASSES = list({row.explainer: row for row in reversed(ESTIMATORS)}.values())[::-1]
 """The first row of each class: its default options."""
 

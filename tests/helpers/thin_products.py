@@ -51,7 +51,7 @@ def _kept(items):
 
 
 def _columns(item):
-    """Return the item's place in the list of each parameter; names that are set together are one."""
+    """Return the item's place in each list of parameters; names that are set together are one."""
     first_of = {}
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]

@@ -81,10 +81,18 @@ def test_every_class_of_both_hosts_is_looked_at():
 
 
 @each_class
-def test_signatures_name_every_parameter(kind):
+def test_each_parameter_is_named_described_and_written_once(kind):
     kinds = {one.kind for one in parameters(kind).values()}
     assert kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     assert list(inspect.signature(kind.__init__).parameters) == ["self", *parameters(kind)]
+    assert Counter(described(kind)) == Counter(list(parameters(kind)))
+    ours = [one for one in kind.__mro__ if one.__module__.startswith(PACKAGES)]
+    written = Counter(name for one in ours for name in inspect.get_annotations(one))
+    assert {written[name] for name in parameters(kind)} == {1}
+    for one in ours:
+        constructor = inspect.unwrap(vars(one).get("__init__", object.__init__))
+        code = getattr(constructor, "__code__", None)
+        assert code is None or code.co_filename == "<string>"  # made from fields, not by hand
 
 
 @each_explainer
@@ -100,11 +108,6 @@ def test_estimators_share_their_parameters(kind):
     assert set(parameters(kind)) >= shared
     assert ("independent_rows" in parameters(kind)) == (name not in WITHOUT_DRAWS)
     assert ("graph" in parameters(kind)) == (name.removesuffix("Explainer") in ON_GRAPHS)
-
-
-@each_class
-def test_docstrings_describe_exactly_the_parameters(kind):
-    assert Counter(described(kind)) == Counter(list(parameters(kind)))
 
 
 @each_class
@@ -138,17 +141,6 @@ def test_a_misspelt_name_is_refused_through_shaps_door():
 def test_a_name_like_no_other_is_refused_with_all_that_there_are():
     with pytest.raises(TypeError, match=r"'zzz'\. Its arguments are model, masker, .*antithetic"):
         shap_ext.ShearExplainer(lambda x: x, BACKGROUND, zzz=1)  # type: ignore[call-arg]
-
-
-@each_class
-def test_each_parameter_is_written_in_one_class(kind):
-    ours = [one for one in kind.__mro__ if one.__module__.startswith(PACKAGES)]
-    written = Counter(name for one in ours for name in inspect.get_annotations(one))
-    assert {written[name] for name in parameters(kind)} == {1}
-    for one in ours:
-        constructor = inspect.unwrap(vars(one).get("__init__", object.__init__))
-        code = getattr(constructor, "__code__", None)
-        assert code is None or code.co_filename == "<string>"  # made from fields, not by hand
 
 
 @pytest.mark.parametrize(

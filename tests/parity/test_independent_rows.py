@@ -1,7 +1,5 @@
 """Independent draws through both hosts' doors."""
 
-import io
-import pickle
 import warnings
 from typing import Any
 
@@ -11,7 +9,6 @@ import scipy.sparse
 import shap
 
 import shap_ext
-from shapley_adapters import ValueFunction
 from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import captum_ext, name_of, torch
@@ -183,30 +180,6 @@ def test_an_example_by_itself_has_the_same_draws(name):
         torch.testing.assert_close(alone[0], together[row])
 
 
-def test_precisions_of_the_same_numbers_draw_alike():
-    x = torch.as_tensor(ROWS).half()
-
-    def orders_of(kind):
-        """Return the evaluations' order, by a model that depends on nothing else."""
-        method = captum_ext.RandomOrder(
-            lambda x: forward(x.double()), seed=0, independent_rows=True
-        )
-        return method.attribute(x.to(kind), n_samples=40).double()
-
-    for kind in (torch.float32, torch.float64):
-        torch.testing.assert_close(orders_of(kind).float(), orders_of(torch.float64).float())
-
-
-def test_one_value_for_the_batch():
-    def attribute(x):
-        method = captum_ext.RandomOrder(lambda x: forward(x).sum(), seed=0, independent_rows=True)
-        return method.attribute(x, n_samples=40)
-
-    x = torch.as_tensor(ROWS)
-    assert torch.equal(attribute(x), attribute(x.clone()))
-    assert attribute(x).shape == (1, N_FEATURES)
-
-
 def test_texts_sparse_rows_and_frames_with_categories():
     import pandas as pd
     import scipy.sparse
@@ -244,67 +217,9 @@ def test_texts_sparse_rows_and_frames_with_categories():
     np.testing.assert_allclose(both[1].values, one[0].values)
 
 
-def test_value_functions_pass_it_on():
-    explainer = shap_ext.RandomOrderExplainer(
-        lambda x: np.stack([model(x), -model(x)], axis=1),
-        np.zeros((1, N_FEATURES)),
-        seed=0,
-        value_function=ValueFunction("margin", "logits"),
-        independent_rows=True,
-    )
-    own = explainer(ROWS, max_evals=40, silent=True).values
-    np.testing.assert_allclose(explainer(ROWS[2:], max_evals=40, silent=True).values, own[2:])
-
-
-def test_kept_by_pickle_and_by_save():
-    explainer = shap.Explainer(
-        shap.models.Model(model),
-        np.zeros((1, N_FEATURES)),
-        algorithm="oddgp",
-        seed=2,
-        independent_rows=True,
-    )
-    wanted = explainer(ROWS, max_evals=60, silent=True).values
-    copy = pickle.loads(pickle.dumps(explainer))
-    assert copy.independent_rows is True
-    np.testing.assert_array_equal(copy(ROWS, max_evals=60, silent=True).values, wanted)
-    file = io.BytesIO()
-    explainer.save(file)
-    file.seek(0)
-    loaded = shap_ext.OddGPExplainer.load(file)
-    assert loaded.independent_rows is True
-    method = captum_ext.OddGP(forward, seed=0, independent_rows=True)
-    assert pickle.loads(pickle.dumps(method)).independent_rows is True
-
-
 @pytest.mark.parametrize("wrong", [1, None, "yes"])
 def test_it_is_a_flag(wrong):
     with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
         shap_ext.OddGPExplainer(model, np.zeros((1, N_FEATURES)), independent_rows=wrong)
     with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
         captum_ext.Myerson(forward, graph="line", independent_rows=wrong)
-
-
-def test_noise_tunnels_average_has_a_smaller_error():
-    """Each of 16 samples with draws of its own: less than 0.6 of the error of shared draws."""
-    pytest.importorskip("captum")
-    from captum.attr import NoiseTunnel
-
-    x = torch.as_tensor(ROWS[:1])
-
-    def smooth(method, **options):
-        torch.manual_seed(5)
-        return NoiseTunnel(method).attribute(
-            x, nt_type="smoothgrad", nt_samples=16, stdevs=0.1, **options
-        )
-
-    exact = smooth(captum_ext.Exact(forward))
-
-    def error(independent):
-        errors = []
-        for seed in range(20):
-            method = captum_ext.RandomOrder(forward, seed=seed, independent_rows=independent)
-            errors.append((smooth(method, n_samples=18) - exact).abs().sum())
-        return float(sum(errors))
-
-    assert error(True) < 0.6 * error(False)

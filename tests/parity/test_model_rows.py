@@ -337,17 +337,6 @@ def test_several_outputs_links_and_interactions():
     assert np.mean(np.abs(z) < 1.96) > 0.85
 
 
-def test_traces_and_tolerances():
-    traced, estimate = explained(trace=True, seed=0)
-    assert estimate.trace is not None
-    np.testing.assert_array_equal(estimate.trace.values[:, :, -1], estimate.values)
-    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)
-    explainer(X, max_model_rows=LIMIT, tolerance=0.5, silent=True)
-    assert (explainer.last_estimate.model_rows < LIMIT).all()
-    assert explainer.last_estimate.standard_errors.max() <= 0.5
-    assert traced.values.shape == (3, M)
-
-
 @pytest.mark.filterwarnings("ignore:.*tolerance")
 def test_units_that_could_end_in_an_enumeration_keep_their_draws():
     """The budget pays for six draws of each coalition. Errors are 21, correlated in each row."""
@@ -357,15 +346,6 @@ def test_units_that_could_end_in_an_enumeration_keep_their_draws():
     z = (found.values - EXACT) / explainer.last_estimate.standard_errors[..., 0]
     assert np.sqrt(np.mean(z**2)) < 2
     assert (explainer.last_estimate.model_rows <= limit).all()
-
-
-def test_streams_hold_the_same_values(tmp_path):
-    expected = explained(seed=5)[0].values
-    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=5)
-    stream = explainer.explain_stream(
-        X, tmp_path / "values.npy", max_model_rows=LIMIT, chunk_size=2, silent=True
-    )
-    np.testing.assert_allclose(np.asarray(stream.values), expected, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:max_evals=4 is little")
@@ -390,24 +370,6 @@ def test_the_smaller_budget_counts():
     estimate = explainer.last_estimate
     assert (estimate.evaluations <= 20).all()
     assert (estimate.model_rows <= 20 * B).all()
-
-
-def test_the_default_of_best_saves_rows():
-    n_columns, rng = 13, np.random.default_rng(4)
-    x, background = rng.normal(size=(2, n_columns)), rng.normal(size=(20, n_columns))
-    weights = rng.normal(size=n_columns)
-
-    def model(z):
-        return np.tanh(z @ weights) + z[:, 0] * z[:, 1] * z[:, 2]
-
-    explainer = shap.Explainer(model, background, algorithm="best", seed=0)
-    explainer(x, silent=True)
-    estimate = explainer.last_estimate
-    if not estimate.enumerated.any():  # as a clock may choose
-        assert (estimate.model_rows <= 500 * 20 // 2).all()
-    few = shap.Explainer(model, background[:10], algorithm="oddgp", seed=0)
-    few(x, silent=True)
-    assert (few.last_estimate.model_rows == 500 * 10).all()
 
 
 def test_networks_refuse_it():

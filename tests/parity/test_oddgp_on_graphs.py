@@ -48,19 +48,6 @@ def test_both_hosts_give_the_same_attributions():
     assert np.mean(errors_of[0]) < 0.75 * np.mean(errors_of[1])
 
 
-def test_names_of_columns_and_graphs_of_rows():
-    names = [f"f{column}" for column in range(M)]
-    edges = [(names[column], names[(column + 1) % M]) for column in range(M)]
-    rows, values = np.ones((2, M)), []
-    for graph in (edges, [shap_ext.PlayerGraph.ring(M)] * 2, "ring"):
-        explainer = shap_ext.OddGPExplainer(
-            predict, np.zeros((1, M)), graph=graph, feature_names=names, seed=0
-        )
-        values.append(explainer(rows, max_evals=BUDGET).values)
-    for others in values[1:]:
-        np.testing.assert_array_equal(others, values[0])
-
-
 def test_equal_weights_refuse_a_graph():
     explainer = shap_ext.OddGPExplainer(
         predict, np.zeros((1, M)), weights="equal", graph="ring", seed=0

@@ -1,8 +1,6 @@
 """Settings of papers as named presets of the networks that explain, through both hosts."""
 
-import copy
 import io
-import pickle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -143,11 +141,6 @@ def test_an_unknown_preset_is_refused_with_all_names(make):
 
 
 @each_host
-def test_no_preset_changes_nothing(make):
-    assert make(preset=None).epochs == make().epochs == 100
-
-
-@each_host
 @pytest.mark.parametrize("kind", ["SimShap", "FastShap"])
 def test_a_preset_is_the_same_as_its_arguments(make, kind):
     """The paper's form, but for few epochs; and with normalised values only where it says so."""
@@ -189,14 +182,6 @@ def test_a_preset_is_visible(make, tmp_path):
     assert settings["learning_rate_schedule"] == "constant"
     assert settings["gradient_clip_val"] == "None"
     assert settings["efficient"] == "False"
-
-
-@each_host
-@pytest.mark.parametrize("copied", [copy.copy, lambda made: pickle.loads(pickle.dumps(made))])
-def test_copies_have_the_same_options(make, copied):
-    made = make(preset="paper", epochs=7, seed=3)
-    again = copied(made)
-    assert (again.preset, again.epochs, again.rows_per_step) == ("paper", 7, 1024)
 
 
 def test_saved_explainers_have_the_same_options():

@@ -37,13 +37,6 @@ def forest():
     )
 
 
-def perceptron():
-    net = sklearn.neural_network.MLPClassifier((16,), max_iter=40, random_state=0)
-    with pytest.warns(Warning, match="converge"):
-        net.fit(TRAIN, target(TRAIN) > 0)
-    return net.predict_proba
-
-
 def boosted():
     model = lightgbm.LGBMRegressor(n_estimators=30, num_leaves=8, verbose=-1, n_jobs=1)
     return model.fit(TRAIN, target(TRAIN)).booster_.predict
@@ -59,10 +52,8 @@ def network(activation):
 
 BUILDERS = {
     "scikit-learn forest": forest,
-    "scikit-learn network": perceptron,
     "LightGBM booster": boosted,
     "torch ELU": lambda: network(nn.ELU),
-    "torch ReLU": lambda: network(nn.ReLU),
 }
 
 
@@ -170,13 +161,6 @@ def theirs_kernel(function, masker, seed):
     return explainer.shap_values(X, nsamples=BUDGET, l1_reg=False, silent=True)
 
 
-@pytest.mark.slow
-def test_a_biased_estimator_would_not_agree(model, masker, exact):
-    values, errors = estimates(shap_ext.ShearExplainer, model, masker, complement="uniform")
-    error = np.sqrt((errors**2).mean(axis=0) / len(SEEDS))
-    assert disagreement(values.mean(axis=0), exact, error) > LIMIT
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -205,43 +189,3 @@ def test_estimates_agree_with_shaps_estimators(ours, theirs, model, masker):
     assert disagreement(mean[:, ::-1], other, error) > LIMIT
     assert disagreement(mean / 2, other, error) > LIMIT
     assert disagreement(-mean, other, error) > LIMIT
-
-
-@pytest.mark.parametrize("link", [shap.links.identity, shap.links.logit], ids=["identity", "logit"])
-@pytest.mark.parametrize("linearize_link", [True, False])
-def test_links_of_probabilities_equal_shaps(link, linearize_link):
-    probabilities, several = perceptron(), shap.maskers.Independent(table(5, 1))
-    options = {"link": link, "linearize_link": linearize_link}
-    theirs = shap.ExactExplainer(probabilities, several, **options)(X)
-    ours = shap_ext.EnumerationExplainer(probabilities, several, **options)(X)
-    np.testing.assert_allclose(ours.values, theirs.values, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(ours.base_values, theirs.base_values, rtol=0, atol=1e-6)
-
-
-def test_additive_models_are_exact_as_the_linear_explainers_are():
-    weights = np.arange(1.0, N_FEATURES + 1)
-    background = table(5, 1)
-
-    def linear(x):
-        return x @ weights + 3
-
-    wanted = shap.LinearExplainer((weights, 3.0), background)(X).values
-    for explainer in (
-        shap_ext.EnumerationExplainer,
-        shap_ext.RandomOrderExplainer,
-        shap_ext.LeastSquaresExplainer,
-        shap_ext.ShearExplainer,
-    ):
-        budget = "auto" if explainer is shap_ext.EnumerationExplainer else BUDGET
-        sv = explainer(linear, background, seed=0)(X, max_evals=budget)
-        np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-9)
-
-
-def test_trees_equal_the_tree_explainer():
-    model = sklearn.ensemble.GradientBoostingRegressor(n_estimators=20, random_state=0)
-    model.fit(TRAIN, target(TRAIN))
-    background = table(5, 1)
-    theirs = shap.TreeExplainer(model, background, feature_perturbation="interventional")(X)
-    ours = shap_ext.EnumerationExplainer(model, background)(X)
-    # TreeExplainer reads thresholds in single precision.
-    np.testing.assert_allclose(ours.values, theirs.values, rtol=0, atol=1e-5)

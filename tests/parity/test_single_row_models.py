@@ -129,13 +129,6 @@ def test_outputs_without_an_entry_for_each_row_are_refused_as_before():
         from_shap(lambda x: plain(x)[:1])
 
 
-@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares"])
-def test_other_algorithms_of_shap(algorithm):
-    with ONE_ROW:
-        found = from_shap(refusing(AssertionError()), algorithm)
-    np.testing.assert_allclose(found, from_shap(plain, algorithm), rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("kind", ["frame", "link", "masker"])
 def test_other_inputs_of_shap(kind):
     frame = pd.DataFrame(BACKGROUND, columns=list("abcdef"))

@@ -8,11 +8,11 @@ import captum_ext
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import SEVERAL
 from tests.shap_host.games import curved
 
 M, R = 12, 4
-STOPS = [row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"]
+STOPS = [row for row in SEVERAL if not row.is_exact]
 
 
 def over(table):
@@ -43,14 +43,6 @@ def test_error_bounds_come_with_a_tolerance():
     made, errors = method.attribute(torch.as_tensor(x), tolerance=0.05, return_standard_error=True)
     np.testing.assert_allclose(made, explanation.values, atol=1e-10)
     np.testing.assert_allclose(errors, explanation.error_std, atol=1e-10)
-
-
-def test_a_row_by_itself_stops_where_it_stops_among_others():
-    x = np.random.default_rng(0).normal(size=(R, M))
-    explainer = shap_ext.LeastSquaresExplainer(curved, np.zeros((1, M)), seed=0)
-    together = explainer(x, tolerance=0.05, silent=True).values
-    alone = explainer.explain_row(x[2], tolerance=0.05, silent=True)["values"]
-    np.testing.assert_allclose(alone, together[2], atol=1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [0, "5", "much"])

@@ -1,7 +1,5 @@
 """Aggregates as explainers of shap: members of all kinds, plots, budgets, saving, wrong calls."""
 
-import inspect
-import pickle
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,10 @@ import shap
 import shap_ext
 from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
-from shapley_adapters.criteria import Neighbourhood, complexity
+from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
-    InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import masked_model_values, shapley_values
@@ -119,19 +116,6 @@ def test_training_a_network_is_noticed():
     np.testing.assert_allclose(explainer(X, silent=True).values, 10 * before, rtol=1e-10)
 
 
-def test_rows_of_the_data_explain_themselves_or_are_left_out():
-    alone = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled)(DATA)
-    np.testing.assert_array_equal(alone.values, doubled(DATA))
-    others = shap_ext.AVAExplainer(
-        curved, dataset=DATA, explainer=doubled, n_neighbors=1, at_zero="leave_out"
-    )(DATA)
-    away = np.linalg.norm(DATA[:, None] - DATA, axis=2) + 1e9 * np.eye(20)
-    np.testing.assert_allclose(others.values, doubled(DATA[away.argmin(1)]), **ROUNDING)
-    as_printed = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled, normalized=False)
-    with pytest.raises(InvalidArgumentError, match="leave_out"):
-        as_printed(DATA)
-
-
 def test_ava_shows_the_rows_and_not_their_neighbours():
     frame = pd.DataFrame(rows(10, 4, seed=2), columns=list("abcd"))
     explainer = shap_ext.AVAExplainer(
@@ -180,24 +164,6 @@ def test_ava_of_frames_with_categories():
     assert found.data.tolist() == [[1.5, "z"]]
     near = shap_ext.EnumerationExplainer(model, frame[:1])(frame[:2], silent=True)
     np.testing.assert_allclose(found.values, near.values.mean(0, keepdims=True), **ROUNDING)
-
-
-def test_ava_lowers_sensitivity():
-    """The poster's claim, on a model that is rugged on the scale of the neighbourhood."""
-
-    def rugged(x):
-        return np.sin(30 * x[:, 0]) * x[:, 1] + x[:, 0]
-
-    background = np.zeros((1, 2))
-    plain = shap_ext.EnumerationExplainer(rugged, background)
-    ava = shap_ext.AVAExplainer(rugged, background, dataset=rows(400, 2, 7), explainer=plain)
-    around = Neighbourhood(0.1, keep="all", n_draws=10)
-    levels = [
-        shap_ext.criteria.sensitivity(one, rows(30, 2), around, model=rugged, silent=True)
-        for one in (plain, ava)
-    ]
-    assert levels[1].maximum.mean() < 0.7 * levels[0].maximum.mean()
-    assert levels[1].average.mean() < 0.7 * levels[0].average.mean()
 
 
 # --- aggregates of explainers ---
@@ -254,17 +220,6 @@ def test_kinds_of_centroids():
     ranked = shap_ext.CentroidExplainer(curved, explainers=members, distance="kendall")
     assert sorted(ranked(X).values[0].tolist()) == [1, 2, 3, 4]
     assert all(ranking.is_optimal for ranking in ranked.last_aggregate.rankings)
-
-
-@pytest.mark.parametrize("method", ["descent", "shrinking"])
-def test_lowered_explanations_are_no_more_complex_than_any(method):
-    members = ["exact", doubled, negated]
-    explainer = shap_ext.LowComplexityExplainer(
-        curved, BACKGROUND, explainers=members, method=method
-    )
-    found = explainer(rows(30, 4), silent=True)
-    least = np.min([complexity(c) for c in explainer.last_candidates], axis=0)
-    assert (complexity(found.values) <= least).all()
 
 
 @pytest.mark.parametrize("weights", ["complexity", "sensitivity", "faithfulness", "trade_off"])
@@ -324,27 +279,6 @@ def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
     )
     explainer.learn(DATA)
     np.testing.assert_allclose(explainer.learned_weights.weights, [0.7, 0.3], atol=1e-4)
-
-
-def test_weights_are_learned_on_frames_for_models_of_frames():
-    frame = pd.DataFrame(DATA, columns=list("abcd"))
-
-    def model(x):
-        return curved(x[list("abcd")].to_numpy())
-
-    around = Neighbourhood(0.2, keep="all")
-    explainer = shap_ext.ConvexExplainer(
-        model,
-        frame[:2],
-        explainers=["enumeration", lambda x: x.to_numpy() ** 3],
-        weights="sensitivity",
-        dataset=frame,
-        neighbourhood=around,
-        seed=2,
-    )
-    explainer(frame[:3], silent=True)
-    found = shap_ext.criteria.sensitivity(explainer, frame, around, seed=2, silent=True)
-    np.testing.assert_allclose(found.average, explainer.learned_weights.loss, atol=1e-9)
 
 
 # --- budgets, errors, seeds ---
@@ -430,63 +364,7 @@ def test_intervals_are_as_wide_as_the_members_say():
         np.testing.assert_allclose(own.upper_bounds - own.values, widths)
 
 
-@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
-def test_equal_calls_give_equal_answers_in_any_order_of_rows(algorithm):
-    explainer = shap.Explainer(curved, rows(6, 12, 1), algorithm=algorithm, seed=5)
-    explained = rows(4, 12, 3)
-    first = explainer(explained, max_evals=300, silent=True).values
-    again = shap.Explainer(curved, rows(6, 12, 1), algorithm=algorithm, seed=5)
-    np.testing.assert_array_equal(first, again(explained, max_evals=300, silent=True).values)
-    backwards = explainer(explained[::-1], max_evals=300, silent=True).values
-    np.testing.assert_allclose(first, backwards[::-1], atol=1e-9)
-
-
 # --- at home in shap ---
-
-
-@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
-def test_results_plot_like_any_other(algorithm):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    frame = pd.DataFrame(DATA, columns=list("abcd"))
-    explainer = shap.Explainer(lambda x: curved(np.asarray(x)), frame, algorithm=algorithm, seed=0)
-    found = explainer(frame[:12], silent=True)
-    assert isinstance(found, shap.Explanation)
-    assert found.feature_names == list("abcd")
-    shap.plots.beeswarm(found, show=False)
-    pyplot.close("all")
-    shap.plots.waterfall(found[0], show=False)
-    labels = [text.get_text() for ax in pyplot.gcf().axes for text in ax.texts]
-    ticks = [label.get_text() for label in pyplot.gcf().axes[0].get_yticklabels()]
-    assert labels
-    assert any("a" in tick for tick in ticks)
-    pyplot.close("all")
-    shap.plots.bar(found, show=False)
-    pyplot.close("all")
-
-
-@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
-def test_aggregates_are_saved_and_loaded(algorithm, tmp_path):
-    explainer = shap.Explainer(curved, DATA[:6], algorithm=algorithm, seed=5)
-    found = explainer(X, silent=True)
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(explainer))(X, silent=True).values, found.values
-    )
-    with (tmp_path / "explainer").open("wb") as file:
-        explainer.save(file)
-    with (tmp_path / "explainer").open("rb") as file:
-        loaded = type(explainer).load(file)
-    assert loaded.seed == 5
-    np.testing.assert_allclose(loaded(X, silent=True).values, found.values, **ROUNDING)
-
-
-@pytest.mark.parametrize("kind", [*AGGREGATES, shap_ext.AVAExplainer])
-def test_a_row_alone(kind):
-    explainer = kind(curved, DATA, seed=0)
-    row = explainer.explain_row(X[0], silent=True)
-    whole = explainer(X[:1], silent=True)
-    np.testing.assert_array_equal(row["values"], whole.values[0])
-    np.testing.assert_array_equal(row["expected_values"], whole.base_values[0])
-    assert row["mask_shapes"] == [(4,)]
 
 
 def test_images_keep_their_shape():
@@ -544,12 +422,6 @@ def test_explanations_and_tensors_of_the_same_rows_combine():
     np.testing.assert_array_equal(ranked.base_values, np.zeros(3))
 
 
-def test_base_values_of_a_single_output_may_have_its_axis():
-    first = shap.Explanation(X, base_values=np.array([[1.0], [2.0], [3.0]]), data=X)
-    found = shap_ext.combine([first, shap.Explanation(X, base_values=3.0, data=X)], Centroid())
-    np.testing.assert_allclose(found.base_values, [2.0, 2.5, 3.0])
-
-
 def test_outputs_of_captum_are_put_in_shaps_order():
     explanation = shap_ext.EnumerationExplainer(curved_columns, BACKGROUND)(X, silent=True)
     if not HAS_TORCH:
@@ -562,136 +434,58 @@ def test_outputs_of_captum_are_put_in_shaps_order():
 # --- wrong calls ---
 
 
+AVERAGE, CONVEX, LOW, AVA = *AGGREGATES, shap_ext.AVAExplainer
+OF_ONE = {"explainers": [doubled]}
+OF_TWO = {"explainers": [doubled, negated]}
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("kind", "options", "call", "words"),
     [
-        (lambda: shap_ext.CentroidExplainer(curved, explainers=[]), ValueError, "at least 1"),
-        (lambda: shap_ext.CentroidExplainer(curved, explainers="shear"), TypeError, "a list"),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=["shear", 3]),
-            InvalidArgumentTypeError,
-            r"explainers\[1\].*got 3",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[shap_ext.ShearExplainer]),
-            InvalidArgumentTypeError,
-            r"explainers\[0\]",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=["sheer"])(X),
-            Exception,
-            "sheer",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(
-                curved, explainers=[doubled, lambda x: x[:, :2]], seed=0
-            )(X),
-            InvalidArgumentError,
-            r"\(3, 4\).*\(3, 2\)",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: [x, x]])(X),
-            InvalidArgumentTypeError,
-            "2 results",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: x[0]])(X),
-            InvalidArgumentError,
-            r"shape \(4,\) for rows of shape \(3, 4\)",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: x * np.nan])(X),
-            InvalidArgumentError,
-            "must be finite",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X[0, 0]),
-            InvalidArgumentError,
-            r"X has shape \(\)",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X, outputs=[0]),
-            InvalidArgumentError,
-            "no outputs=",
-        ),
-        (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X, max_evals="all"),
-            InvalidArgumentTypeError,
-            "'auto'",
-        ),
-        (lambda: shap_ext.CentroidExplainer(curved, distance="l9"), InvalidArgumentError, "l9"),
-        (
-            lambda: shap_ext.LowComplexityExplainer(curved, method="fall"),
-            InvalidArgumentError,
-            "'descent', 'shrinking'",
-        ),
-        (
-            lambda: shap_ext.ConvexExplainer(curved, explainers=[doubled], weights=[1, 2]),
-            InvalidArgumentError,
-            "each of the 1 candidates",
-        ),
-        (
-            lambda: shap_ext.ConvexExplainer(curved, weights="beauty"),
-            InvalidArgumentError,
-            "'complexity', 'sensitivity'",
-        ),
-        (
-            lambda: shap_ext.ConvexExplainer(curved, weights="sensitivity"),
-            InvalidArgumentError,
-            "neighbourhood=",
-        ),
-        (
-            lambda: shap_ext.ConvexExplainer(
-                curved, explainers=[doubled, negated], weights="complexity"
-            )(X),
-            InvalidArgumentError,
-            "dataset= is needed",
-        ),
-        (lambda: shap_ext.AVAExplainer(curved), InvalidArgumentError, "dataset= is needed"),
-        (
-            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, n_neighbors=21),
-            InvalidArgumentError,
-            "20 rows",
-        ),
-        (
-            lambda: shap_ext.AVAExplainer(
-                curved,
-                dataset=DATA,
-                explainer=3,  # type: ignore[arg-type] # wrong on purpose
-            ),
-            InvalidArgumentTypeError,
-            "explainer must be",
-        ),
-        (
-            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled)(X[:, :3]),
-            InvalidArgumentError,
-            "3 numbers each, but the data hold 4",
-        ),
-        (lambda: shap_ext.combine([doubled(X)], Centroid()), InvalidArgumentError, "captum_ext"),
-        (
-            lambda: shap_ext.combine([shap.Explanation(X), X[:2]], Centroid()),
-            InvalidArgumentError,
-            r"explanations\[1\] has shape \(2, 4\)",
-        ),
+        (AVERAGE, {"explainers": []}, None, "at least 1"),
+        (AVERAGE, {"explainers": "shear"}, None, "a list"),
+        (AVERAGE, {"explainers": ["shear", 3]}, None, r"explainers\[1\].*got 3"),
+        (AVERAGE, {"explainers": [shap_ext.ShearExplainer]}, None, r"explainers\[0\]"),
+        (AVERAGE, {"explainers": ["sheer"]}, {}, "sheer"),
+        (AVERAGE, {"explainers": [doubled, lambda x: x[:, :2]]}, {}, r"\(3, 4\).*\(3, 2\)"),
+        (AVERAGE, {"explainers": [lambda x: [x, x]]}, {}, "2 results"),
+        (AVERAGE, {"explainers": [lambda x: x[0]]}, {}, r"shape \(4,\) for rows of shape \(3, 4\)"),
+        (AVERAGE, {"explainers": [lambda x: x * np.nan]}, {}, "must be finite"),
+        (AVERAGE, OF_ONE, {"X": X[0, 0]}, r"X has shape \(\)"),
+        (AVERAGE, OF_ONE, {"outputs": [0]}, "no outputs="),
+        (AVERAGE, OF_ONE, {"max_evals": "all"}, "'auto'"),
+        (AVERAGE, {"distance": "l9"}, None, "l9"),
+        (LOW, {"method": "fall"}, None, "'descent', 'shrinking'"),
+        (CONVEX, {**OF_ONE, "weights": [1, 2]}, None, "each of the 1 candidates"),
+        (CONVEX, {"weights": "beauty"}, None, "'complexity', 'sensitivity'"),
+        (CONVEX, {"weights": "sensitivity"}, None, "neighbourhood="),
+        (CONVEX, {**OF_TWO, "weights": "complexity", "masker": None}, {}, "dataset= is needed"),
+        (AVA, {"masker": None}, None, "dataset= is needed"),
+        (AVA, {"dataset": DATA, "n_neighbors": 21}, None, "20 rows"),
+        (AVA, {"dataset": DATA, "explainer": 3}, None, "explainer must be"),
+        (AVA, {"dataset": DATA, "explainer": doubled}, {"X": X[:, :3]}, "3 numbers.* data hold 4"),
     ],
 )
-def test_wrong_calls_say_what_is_wrong(call, error, words):
-    with pytest.raises(error, match=words):
-        call()
+def test_wrong_calls_say_what_is_wrong(kind, options, call, words):
+    def explain():
+        explainer = kind(**{"model": curved, "masker": BACKGROUND, **options})
+        return call is not None and explainer(**{"X": X, **call})
+
+    with pytest.raises((ValueError, TypeError), match=words):
+        explain()
+
+
+def test_what_cannot_be_combined_is_refused():
+    with pytest.raises(InvalidArgumentError, match="captum_ext"):
+        shap_ext.combine([doubled(X)], Centroid())
+    with pytest.raises(InvalidArgumentError, match=r"explanations\[1\] has shape \(2, 4\)"):
+        shap_ext.combine([shap.Explanation(X), X[:2]], Centroid())
 
 
 def test_large_tables_are_neighbours_in_full():
     with pytest.warns(ShapleyExtWarning, match="150 rows"):
         explainer = shap_ext.AVAExplainer(curved, rows(150, 4), explainer=doubled)
     assert len(explainer.dataset) == 150
-
-
-@pytest.mark.parametrize("kind", [*AGGREGATES, shap_ext.AVAExplainer])
-def test_every_option_is_an_attribute(kind):
-    """By which saving finds it."""
-    explainer = kind(curved, DATA)
-    for name in inspect.signature(kind).parameters:
-        assert hasattr(explainer, name) or name == "algorithm"
 
 
 # --- costs ---

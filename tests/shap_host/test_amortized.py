@@ -1,7 +1,5 @@
 """SimSHAP and FastSHAP through shap: training, explaining, streaming, files and plots."""
 
-import json
-import pickle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -11,7 +9,6 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.inputs.rows_json import rows_as_json, rows_of_json
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -62,13 +59,6 @@ def test_by_name(name, kind):
     np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, curved(new), atol=1e-6)
 
 
-def test_the_background_is_trained_on_where_nothing_else_is_given():
-    with pytest.warns(UserWarning, match="100 are drawn as background"):
-        made = shap.Explainer(curved, X, algorithm="simshap", **FEW)
-    assert made(X[:3]).shape == (3, N)
-    assert made.trained.trained.evaluations > 0
-
-
 def test_efficiency_is_an_option_and_the_gap_is_told(explainer):
     explainer.efficient = False
     try:
@@ -91,15 +81,6 @@ def test_features_at_the_reference_get_nothing(explainer):
     assert (values[3] == 0).all()
 
 
-def test_frames_and_several_outputs():
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    made = shap_ext.SimShapExplainer(two_outputs, frame[:1] * 0, training_data=frame, **FEW)
-    found = made(frame[:5])
-    assert found.shape == (5, N, 2)
-    assert found.feature_names == list("abcdef")
-    np.testing.assert_allclose(found.values[..., 1], X[:5], atol=0.6)
-
-
 def test_torch_modules_and_value_functions():
     net = torch.nn.Sequential(torch.nn.Linear(N, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).eval()
     made = shap_ext.SimShapExplainer(
@@ -114,31 +95,6 @@ def test_torch_modules_and_value_functions():
     wanted = torch.log_softmax(net(torch.as_tensor(X[:5])), dim=1).max(dim=1).values
     total = found.values.sum(axis=1) + found.base_values
     np.testing.assert_allclose(total, wanted.detach().numpy(), atol=1e-5)
-
-
-def test_images_by_a_u_net():
-    images = RNG.normal(size=(40, 8, 8, 1)).astype(np.float32)
-
-    def brightness(x):
-        return np.tanh(np.asarray(x).reshape(len(x), -1)[:, :20].sum(axis=1))
-
-    cells = (np.arange(8)[:, None] // 2) * 4 + np.arange(8) // 2
-    masker = shap.maskers.Image("blur(3,3)", (8, 8, 1)) if _has_opencv() else None
-    if masker is None:
-        pytest.skip("shap's image masker needs opencv")
-    groups = {f"cell {c}": np.flatnonzero(cells.ravel() == c).tolist() for c in range(16)}
-    made = shap_ext.SimShapExplainer(
-        brightness, masker, training_data=images, groups=groups, student="unet", epochs=3, seed=0
-    )
-    assert made(images[:2]).shape[0] == 2
-
-
-def _has_opencv():
-    try:
-        import cv2  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def test_streams_of_memory_mapped_rows(explainer, tmp_path):
@@ -216,25 +172,6 @@ def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
         explainer(opposite(model), trained=path)
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"a": ["x", None, "z"], "b": [0.1, np.nan, 1 / 3], 3: [True, False, True]},
-        {"a": pd.Categorical([2, 9, None], categories=[9, 2, 4], ordered=True)},
-        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"])},
-        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Asia/Tokyo")},
-        {"a": pd.to_timedelta([1, None, 3], unit="h")},
-        {"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False])},
-        {("a", "b"): [1, 2, 3], ("a", "c"): np.array([0.1, 0.2, 0.3], np.float32)},
-    ],
-    ids=["plain", "category", "times", "zones", "lengths", "nullable", "two levels"],
-)
-def test_rows_come_back_from_json_as_they_were(columns):
-    frame = pd.DataFrame(columns)
-    again = rows_of_json(json.loads(json.dumps(rows_as_json(frame))), "file", 3)
-    pd.testing.assert_frame_equal(again, frame, check_column_type=False)
-
-
 class Thing:
     pass
 
@@ -254,39 +191,6 @@ def test_files_say_where_no_model_can_be_told(tmp_path):
     explainer(training_data=frame).fit().save_trained(tmp_path / "a")
     with pytest.warns(ShapleyExtWarning, match="cannot check whether"):
         explainer(trained=tmp_path / "a")
-
-
-def test_models_of_frames_know_their_files(tmp_path):
-    """Rows come back in the precision in which they were: a tree would tell the difference."""
-    frame = pd.DataFrame(X.astype(float) + 1e-12, columns=list("abcdef"))
-
-    def model(rows):
-        return (rows["a"].to_numpy() > frame["a"].to_numpy()[:8].max() - 1e-13).astype(float)
-
-    made = shap_ext.SimShapExplainer(model, frame[:1] * 0, training_data=frame, **FEW).fit()
-    made.save_trained(tmp_path / "a")
-    shap_ext.SimShapExplainer(model, frame[:1] * 0, trained=tmp_path / "a")
-
-
-def test_pickles_explain_alike(explainer):
-    again = pickle.loads(pickle.dumps(explainer))
-    np.testing.assert_array_equal(again(X[:5]).values, explainer(X[:5]).values)
-
-
-def test_shap_s_own_files(explainer, tmp_path):
-    with open(tmp_path / "explainer", "wb") as file:
-        explainer.save(file)
-    with open(tmp_path / "explainer", "rb") as file:
-        loaded = shap_ext.SimShapExplainer.load(file)
-    np.testing.assert_array_equal(loaded(X[:5]).values, explainer(X[:5]).values)
-
-
-@pytest.mark.parametrize(
-    "draw", [shap.plots.beeswarm, shap.plots.bar, lambda sv, **k: shap.plots.waterfall(sv[0], **k)]
-)
-def test_plots(explainer, draw):
-    draw(explainer(X[:30]), show=False)
-    plt.close("all")
 
 
 def test_the_learning_curve(explainer):
@@ -329,22 +233,6 @@ def test_wrong_calls(explainer):
         shap_ext.SimShapExplainer(
             lambda f: f["b"].to_numpy(), words[:1], training_data=words, **FEW
         ).fit()
-
-
-def test_features_make_numbers_of_anything():
-    words = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
-
-    def model(frame):
-        return frame["b"].to_numpy(dtype=float) * (frame["a"] == "x").to_numpy()
-
-    made = shap_ext.SimShapExplainer(
-        model,
-        words[:1],
-        training_data=words,
-        features=lambda f: np.stack([f["a"] == "x", f["b"]], axis=1).astype(np.float32),
-        **FEW,
-    )
-    assert made(words[:4]).shape == (4, 2)
 
 
 def test_frames_of_booleans_and_numbers():
@@ -414,37 +302,6 @@ def test_mixed_rows_lower_the_error():
         ).fit()
 
 
-def test_mixed_rows_are_made_of_those_trained_on():
-    seen = []
-
-    def model(x):
-        seen.append(np.array(x))
-        return curved(x)
-
-    made = shap_ext.SimShapExplainer(
-        model, REFERENCE, training_data=X[:60], n_mixed_rows=200, **FEW
-    ).fit()
-    held_out, _ = made._training().split(60, 60)
-    runs = np.concatenate(seen)
-    for place in held_out:
-        from_it = (runs == X[place]) & (runs != 0)
-        whole = from_it | (runs == 0)
-        assert whole[from_it.any(axis=1)].all()  # masked, but never mixed
-
-
-def test_mixed_frames_keep_their_columns_and_groups():
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=lambda f: (f["f"] > 0).astype(int))
-
-    def model(rows):
-        assert rows["f"].isin([0, 1]).all()
-        return rows.sum(axis=1).to_numpy(dtype=float)
-
-    made = shap_ext.SimShapExplainer(
-        model, frame[:1] * 0, training_data=frame, n_mixed_rows=40, groups={"ab": ["a", "b"]}, **FEW
-    )
-    assert made(frame[:2]).shape == (2, 5)
-
-
 # --- networks of piecewise-linear functions ---
 
 
@@ -474,22 +331,6 @@ def test_embeddings_explain_steps_and_their_files(tmp_path):
     made.save_trained(tmp_path / "a")
     loaded = shap_ext.SimShapExplainer(steps, REFERENCE, trained=tmp_path / "a")
     np.testing.assert_array_equal(loaded(new, silent=True).values, found)
-
-
-@pytest.mark.parametrize("algorithm", ["simshap", "fastshap"])
-def test_embeddings_of_grouped_columns(algorithm):
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-
-    def model(rows):
-        return steps(rows.to_numpy())
-
-    groups = {"fa": ["f", "a"]}
-    made = embeddings(model, frame, groups=groups, algorithm=algorithm, epochs=30)
-    made.fit(silent=True)
-    players = made.trained.description.options["players"]
-    assert len(players) == 6
-    assert players[0] == players[5]
-    assert made(frame[:3], silent=True).shape == (3, 5)
 
 
 def test_embeddings_need_the_feature_of_each_number_that_features_makes():

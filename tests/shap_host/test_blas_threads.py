@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-from shapley_adapters import thread_limits as blas_threads_module
 from shapley_adapters.thread_limits import one_blas_thread
 from tests.helpers.reference_games import random_game
 
@@ -111,31 +110,6 @@ def test_the_last_of_several_threads_restores():
     assert set(blas_threads()) == {3}
 
 
-def test_two_explainers_at_once_leave_the_threads_as_they_were():
-    explainer = shap.Explainer(
-        lambda x: np.tanh(x).prod(axis=1), np.zeros((1, 8)), algorithm="oddgp", seed=0
-    )
-    alone = explainer(X, max_evals=100, silent=True).values
-    found = {}
-
-    def explain(name):
-        own = shap.Explainer(
-            lambda x: np.tanh(x).prod(axis=1), np.zeros((1, 8)), algorithm="oddgp", seed=0
-        )
-        for turn in range(5):
-            found[name, turn] = own(X, max_evals=100, silent=True).values
-
-    threads = [threading.Thread(target=explain, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(found) == 10
-    for values in found.values():
-        np.testing.assert_array_equal(values, alone)
-    assert set(blas_threads()) == {3}
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_process_forked_during_a_solution_has_its_threads_back():
     code = """
@@ -204,27 +178,3 @@ print(os.waitpid(child, 0)[1], blas_threads())
         capture_output=True, text=True, check=True, timeout=60, env=environment,
     )  # fmt: skip
     assert done.stdout.split() == ["0", "{2}"]
-
-
-def test_rows_with_draws_of_their_own_limit_the_threads_as_often_as_one_row(monkeypatch):
-    """Otherwise that takes a tenth of the time of a row with few players."""
-    counts, limited = [], blas_threads_module._limit_to_one
-
-    def note(numbers):
-        counts[-1] += 1
-        return limited(numbers)
-
-    monkeypatch.setattr(blas_threads_module, "_limit_to_one", note)
-    explainer = shap.Explainer(
-        lambda x: np.tanh(x).prod(axis=1),
-        np.zeros((1, 8)),
-        algorithm="leastsquares",
-        seed=0,
-        independent_rows=True,
-    )
-    for n_rows in (1, 12):
-        rows = np.random.default_rng(1).normal(size=(n_rows, 8))
-        counts.append(0)
-        explainer(rows, max_evals=60, silent=True)
-    assert counts[0] > 0
-    assert counts[1] == counts[0]

@@ -9,7 +9,6 @@ import shap
 
 import shap_ext
 from shap_ext.maskers import Causal, Gaussian
-from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.conditional_games import (
@@ -54,19 +53,6 @@ def test_interventions_change_effects_and_not_causes(order, confounded):
     )
     exact = shapley_values(N_FEATURES, game)
     np.testing.assert_allclose(found.values[0], exact, atol=0.01 * np.abs(exact).max())
-
-
-def test_one_component_is_conditional_or_marginal():
-    masks = np.random.default_rng(0).random((9, N_FEATURES)) < 0.5
-    both = [Causal(DATA, [list(range(N_FEATURES))], flag).draws for flag in (False, True)]
-    conditional, marginal = (draws.of_row(DATA[0])(masks) for draws in both)
-    plain = Gaussian(DATA).draws
-    np.testing.assert_allclose(conditional, plain.of_row(DATA[0])(masks), rtol=1e-9, atol=1e-12)
-    shift = plain.of_row(DATA[0]).shift
-    other = RowDraws(both[1], DATA[1], shift)(masks)
-    np.testing.assert_array_equal(
-        np.where(masks[:, None], 0.0, marginal), np.where(masks[:, None], 0.0, other)
-    )
 
 
 def test_orders_that_cannot_be_used():
@@ -216,14 +202,6 @@ def test_both_parts_sum_to_the_value(restricted):
         np.abs(last).max() < 5 * estimate.standard_errors.max()
     )  # setting it changes nothing else
     np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, MODEL(ROWS))
-
-
-def test_direct_parts_of_the_marginal_game_are_the_values():
-    """Where setting a feature changes no other one, there is nothing indirect but noise."""
-    masker = Causal(DATA, [list(range(N_FEATURES))], confounded=True, draws=256)
-    found, estimate = explained(masker, "asymmetric", budget=2000, split_effects=True)
-    indirect = found.values[:, N_FEATURES:]
-    assert np.abs(indirect).max() < 5 * estimate.standard_errors.max()
 
 
 def test_parts_have_names_data_and_plots():

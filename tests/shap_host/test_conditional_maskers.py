@@ -9,15 +9,12 @@ import shap
 
 import shap_ext
 from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
-from shapley_adapters.coalitions.tables import size_weights
-from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.pipeline.drawing import _allocated
 from tests.helpers.brute_force import conditional_values, shapley_values
 from tests.helpers.conditional_games import (
     Quadratic,
@@ -50,33 +47,6 @@ def test_values_of_a_normal_distribution():
     assert np.ptp(found.base_values) == 0
     total = found.values.sum(axis=1) + found.base_values
     np.testing.assert_allclose(total, MODEL(ROWS), rtol=1e-10)
-
-
-@pytest.mark.parametrize(("draws", "share"), [(16, 0.5), (64, 0.25)])
-def test_shifted_points_err_less_than_independent_ones(draws, share):
-    """The root mean square over 40 repetitions of 20 coalitions has an error of about 3 %."""
-    masks = np.random.default_rng(0).random((20, N_FEATURES)) < 0.5
-    masks[:, 0] = False
-    of_row = Gaussian(DATA, draws=draws).draws.of_row(DATA[0])
-    outputs = np.array([MODEL(of_row.repeated(repeat)(masks)) for repeat in range(40)])
-    of_means = outputs.mean(axis=2).var(axis=0).mean()
-    of_independent = outputs.var(axis=(0, 2)).mean() / draws
-    assert np.sqrt(of_means / of_independent) < share
-
-
-def test_points_are_uniform_and_independent_of_each_other():
-    """Moments of 400 repetitions, and of 400 rows, within 4 standard errors."""
-    points = Gaussian(DATA, draws=4).draws.points
-    masks = np.eye(N_FEATURES, dtype=bool)
-    shifts = [points.row_shift(row) for row in DATA[:400]]
-    of_repeats = np.array([points(masks, shifts[0], i) for i in range(400)])
-    of_rows = np.array([points(masks[:1], shift, 0) for shift in shifts])
-    bound = 4 / np.sqrt(400)
-    for drawn in (of_repeats[..., 0, 1], of_repeats[:, 0, 0], of_rows[:, 0, 0]):
-        assert ((drawn > 0) & (drawn < 1)).all()
-        assert np.abs(drawn.mean(axis=0) - 0.5).max() < bound * np.sqrt(1 / 12)
-        correlations = np.corrcoef(drawn.T)
-        assert np.abs(correlations - np.eye(N_FEATURES)).max() < bound
 
 
 @pytest.mark.parametrize(
@@ -149,16 +119,6 @@ def test_frames_reach_the_model_with_their_columns():
     np.testing.assert_allclose(found.values, plain.values, rtol=1e-12)
 
 
-def test_one_row_instead_of_a_table():
-    data, numbers = categories(200), Gaussian(DATA, draws=8)
-    masker = Categorical(data, draws=8)
-    of_table, _ = explained(masker, model=wetness, rows=data[:1])
-    of_row, _ = explained(masker, model=wetness, rows=data.iloc[0])
-    np.testing.assert_array_equal(of_row.values, of_table.values[0])
-    of_array, _ = explained(numbers, rows=DATA[0])
-    np.testing.assert_array_equal(of_array.values, explained(numbers, rows=DATA[:1])[0].values[0])
-
-
 def test_groups_of_columns_are_drawn_together():
     groups = {"first": [0, 1, 2], "second": [3, 4], "third": [5]}
     explainer = shap.Explainer(
@@ -170,19 +130,6 @@ def test_groups_of_columns_are_drawn_together():
         game = normal_game(row, DATA.mean(axis=0), np.cov(DATA.T), MODEL.expected)
         exact = shapley_values(3, lambda s, game=game: game({c for g in s for c in columns[g]}))
         np.testing.assert_allclose(values, exact, atol=0.02 * np.abs(exact).max())
-
-
-def test_rows_of_all_features_are_evaluated_once():
-    """They have no draws, and the model is not random."""
-    seen = []
-
-    def model(x):
-        seen.append(x)
-        return MODEL(x)
-
-    explained(Gaussian(DATA, draws=16), model=model, rows=ROWS[:1])
-    n_whole = (np.concatenate(seen) == ROWS[0]).all(axis=1).sum()
-    assert n_whole == 1
 
 
 def test_missing_values_of_rows_stay_missing_and_say_nothing():
@@ -232,15 +179,14 @@ def test_bad_input():
         Gaussian(DATA, draws=0)
     with pytest.raises(InvalidArgumentError, match="X has 5 columns"):
         explained(Gaussian(DATA), rows=ROWS[:, :5])
+    with pytest.raises(InvalidArgumentError, match="infinite numbers in column 1"):
+        Forest(np.where(np.arange(N_FEATURES) == 1, np.inf, DATA))
+    days = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
+    with pytest.raises(InvalidArgumentTypeError, match="dates or times in column 'day'. Convert"):
+        Forest(days)
     composite = shap.maskers.FixedComposite(Gaussian(DATA))
     with pytest.raises(InvalidArgumentError, match="Gaussian is part of another masker"):
         explained(composite)
-
-
-def test_model_rows_as_a_budget():
-    _, estimate = explained(Gaussian(DATA, draws=8), "leastsquares", max_model_rows=50 * 8)
-    assert (estimate.model_rows <= 50 * 8).all()
-    assert (estimate.model_rows > 35 * 8).all()
 
 
 def test_copula_of_skewed_margins():
@@ -255,18 +201,6 @@ def test_copula_of_skewed_margins():
         expected = np.exp(rho * value + (1 - rho**2) / 2)
         np.testing.assert_allclose(drawn[:, 0].mean(), expected, rtol=0.04)
         assert (drawn[:, 1] == row[0, 1]).all()
-
-
-def test_copula_does_not_depend_on_monotone_changes_of_columns():
-    """With the same points, draws have the same ranks, but for the values between neighbours."""
-    masks = np.random.default_rng(0).random((5, N_FEATURES)) < 0.5
-    plain = Copula(DATA, draws=8).draws
-    shift = plain.points.row_shift(DATA[0])
-    drawn = RowDraws(plain, DATA[0], shift)(masks)
-    changed = RowDraws(Copula(DATA**3, draws=8).draws, DATA[0] ** 3, shift)(masks)
-    for column, values in enumerate(np.sort(DATA, axis=0).T):
-        places = np.searchsorted(values, drawn[..., column])
-        assert np.abs(places - np.searchsorted(values**3, changed[..., column])).max() <= 1
 
 
 def nearest_rows_game(row, data, sigma, eta):
@@ -345,19 +279,6 @@ def test_categories_follow_the_rows_that_have_the_present_values():
         np.testing.assert_allclose(values, exact, atol=0.005)
 
 
-def test_frames_keep_their_types_where_rows_are_drawn():
-    data, kinds = categories(200), []
-
-    def model(frame):
-        kinds.append(frame.dtypes)
-        return wetness(frame)
-
-    explained(Categorical(data, draws=4), model=model, rows=data[:2])
-    for of_table in kinds:
-        assert of_table["sky"] == data["sky"].dtype
-        assert of_table["level"] == data["level"].dtype
-
-
 def test_forests_find_what_the_present_features_tell():
     """Numbers that follow a category, also a missing one: means within 4 standard errors of it."""
     rng = np.random.default_rng(4)
@@ -377,23 +298,12 @@ def test_forests_find_what_the_present_features_tell():
     assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
 
 
-def test_infinite_numbers_in_a_forest_are_refused():
-    with pytest.raises(InvalidArgumentError, match="infinite numbers in column 1"):
-        Forest(np.where(np.arange(N_FEATURES) == 1, np.inf, DATA))
-
-
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:Present features are so far")
 def test_draws_that_are_all_the_same_row():
     _, estimate = explained(
         Empirical(DATA), "oddgp", lambda x: x.sum(axis=1), ROWS + 1e3, max_evals=30
     )
     assert np.isfinite(estimate.values).all() and np.isfinite(estimate.standard_errors).all()
-
-
-def test_dates_in_a_forest_are_refused():
-    frame = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
-    with pytest.raises(InvalidArgumentTypeError, match="dates or times in column 'day'. Convert"):
-        Forest(frame)
 
 
 def test_forests_predict_nearly_as_well_as_the_distribution_itself():
@@ -463,16 +373,6 @@ def test_budgets_of_hierarchies_state_what_draws_leave(options, message):
         explainer(ROWS, **options)
 
 
-@pytest.mark.slow
-def test_values_do_not_depend_on_workers():
-    masker = Gaussian(DATA, draws=8)
-    first, second = (
-        shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0, n_jobs=n_jobs)(ROWS)
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_allclose(first.values, second.values, rtol=1e-9)
-
-
 def test_importance_of_drawn_values():
     """Repetitions of sampled rows, and of their losses."""
     exact = exact_values(MODEL)
@@ -506,15 +406,3 @@ def test_rows_of_the_model_are_counted_exactly(algorithm, budget):
     _, estimate = explained(Gaussian(DATA, draws=8), algorithm, **options)
     assert estimate.model_rows.sum() == n_rows
     assert 0.7 * 8 * budget < n_rows <= 8 * budget
-
-
-def test_draws_of_enumerations_follow_the_weights_of_coalitions():
-    """Their number is near to that of Neyman's allocation, between one and the most."""
-    sizes = np.repeat(np.arange(1, 6), [6, 15, 20, 15, 6])
-    counts = _allocated(sizes, 1, 16, 200, np.random.default_rng(0))
-    present, absent = size_weights(6)
-    roots = np.sqrt(sizes * present[sizes] ** 2 + (6 - sizes) * absent[sizes] ** 2)
-    assert counts.sum() == 200
-    assert np.abs(counts - 200 * roots / roots.sum()).max() < 1
-    assert _allocated(sizes, 2, 16, 100, np.random.default_rng(0)).tolist() == [2] * 62
-    assert _allocated(sizes, 1, 3, 500, np.random.default_rng(0)).tolist() == [3] * 62

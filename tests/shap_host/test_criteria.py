@@ -76,13 +76,6 @@ def test_groups_of_columns_are_players():
         criteria.monotonicity(made, curved, BACKGROUND, X)
 
 
-def test_images_are_judged_by_pixel():
-    images = rows(2, 27).reshape(2, 3, 3, 3)
-    made = shap.Explanation(images, base_values=np.zeros(2), data=images)
-    expected = [criteria_oracle.entropy(row) for row in images.reshape(2, -1).tolist()]
-    np.testing.assert_allclose(criteria.complexity(made), expected)
-
-
 def test_sensitivity_of_an_explainer():
     explainer = shap_ext.EnumerationExplainer(probability, BACKGROUND)
     frame = pd.DataFrame(X, columns=list("abcde"))

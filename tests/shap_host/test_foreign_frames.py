@@ -87,15 +87,6 @@ def test_models_get_frames_of_the_package_of_the_background(kind):
     assert set(kinds) == {pd.DataFrame}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_estimators_take_them(kind):
-    table = KINDS[kind](NUMBERS)
-    for explainer in (shap_ext.RandomOrderExplainer, shap_ext.OddGPExplainer):
-        answer = explainer(model, table, seed=0).shap_values(table)
-        frame = pd.DataFrame(NUMBERS)
-        np.testing.assert_array_equal(answer, explainer(model, frame, seed=0).shap_values(frame))
-
-
 def test_columns_keep_their_types():
     columns = {
         "small": polars.Series([1, 2], dtype=polars.Int8),
@@ -207,11 +198,3 @@ def test_global_importance_takes_them():
     answer = explainer.global_importance(table, silent=True)
     expected = explainer.global_importance(pd.DataFrame(NUMBERS), silent=True)
     np.testing.assert_array_equal(answer.values, expected.values)
-
-
-def test_aggregates_take_them():
-    table, frame = polars.DataFrame(NUMBERS), pd.DataFrame(NUMBERS)
-    ava = [
-        shap_ext.AVAExplainer(model, rows, dataset=rows, seed=0)(rows) for rows in (table, frame)
-    ]
-    np.testing.assert_array_equal(ava[0].values, ava[1].values)

@@ -1,12 +1,10 @@
 """Frames of all column types, and the models that are trained on them."""
 
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 import shap
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -107,22 +105,6 @@ def test_times_of_two_resolutions_stay_times():
 
 
 @pytest.mark.parametrize("frame", [FRAME, MISSING], ids=["complete", "missing"])
-def test_lightgbm_with_categories(frame):
-    columns = ["number", "whole", "category", "flag"]
-    table = frame[columns].assign(colour=frame["text"].astype("category"))
-    model = lightgbm.LGBMClassifier(n_estimators=8, min_child_samples=3, verbose=-1)
-    model.fit(table, TARGET)
-    background, x = table.iloc[30:35], table.iloc[1:3]
-    sv = shap.Explainer(model.predict_proba, background, algorithm="shear", seed=0)(x)
-
-    def typed(masked):
-        return model.predict_proba(masked.astype(table.dtypes.to_dict()))
-
-    np.testing.assert_allclose(sv.values, oracle_of_frame(typed, x, background), **ROUNDING)
-    assert np.abs(sv.values[:, 4]).max() > 1e-3  # the colour is used
-
-
-@pytest.mark.parametrize("frame", [FRAME, MISSING], ids=["complete", "missing"])
 def test_pipelines_of_column_transformers(frame):
     numeric, named = ["number", "whole"], ["text", "category"]
     table = frame[numeric + named].astype({"text": object, "category": object})
@@ -157,20 +139,6 @@ def test_pipelines_of_column_transformers(frame):
     np.testing.assert_allclose(sv.values, oracle_of_frame(typed, x, background), **ROUNDING)
 
 
-def test_boosting_that_reads_categories_from_the_frame():
-    table = MISSING[["number", "whole", "category"]]
-    model = HistGradientBoostingClassifier(
-        categorical_features="from_dtype", max_iter=8, min_samples_leaf=3
-    ).fit(table, TARGET)
-    background, x = table.iloc[30:36], table.iloc[:3]
-    sv = shap.Explainer(model.predict_proba, background, algorithm="enumeration")(x)
-
-    def typed(masked):
-        return model.predict_proba(masked.astype(table.dtypes.to_dict()))
-
-    np.testing.assert_allclose(sv.values, oracle_of_frame(typed, x, background), **ROUNDING)
-
-
 def test_missing_in_row_and_background_costs_nothing():
     x = MISSING.iloc[:1].copy()
     for name in ("text", "category", "nullable", "time"):
@@ -190,13 +158,6 @@ def test_none_stays_none():
     shap.Explainer(seen, frame, algorithm="enumeration")(frame)
     assert all(value is None or isinstance(value, str) for x in seen.calls for value in x["a"])
     assert any(value is None for x in seen.calls for value in x["a"])
-
-
-def test_plots_take_frames_of_all_types():
-    sv = shap.Explainer(by_columns, FRAME.iloc[30:36], algorithm="shear", seed=0)(FRAME.iloc[:5])
-    shap.plots.waterfall(sv[0], show=False)
-    shap.plots.bar(sv, show=False)
-    shap.plots.beeswarm(sv, show=False)
 
 
 def test_an_explanation_does_not_visit_each_cell(monkeypatch):

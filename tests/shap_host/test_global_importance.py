@@ -319,11 +319,3 @@ def test_a_link_and_a_value_function_are_refused_for_a_loss():
     for method, name in ((linked, "link"), (valued, "value_function")):
         with pytest.raises(InvalidArgumentError, match=f"^{name}"):
             method.global_importance(TABLE[:50], LABELS[:50], kind="loss", loss="squared_error")
-
-
-def test_graphs_and_groups():
-    found = explainer("lshapley", graph="line").global_importance(TABLE[:40], kind="mean")
-    exact = shap.Explainer(network, BACKGROUND, algorithm="lshapley", graph="line")(TABLE[:40])
-    np.testing.assert_allclose(found.values, exact.values.mean(axis=0), atol=1e-10)
-    grouped = explainer("enumeration", groups={"first": [0, 1]}).global_importance(TABLE[:40])
-    assert grouped.names[0] == "first" and len(grouped.values) == 4

@@ -136,17 +136,6 @@ def test_images_by_quadrants_superpixels_and_the_masker():
     assert pieces.values.shape == images.shape
 
 
-def test_options_and_saving(tmp_path):
-    explainer = shap_ext.HierarchyExplainer(curved, BACKGROUND, hierarchy=NESTED, seed=0)
-    path = tmp_path / "explainer"
-    with path.open("wb") as file:
-        explainer.save(file)
-    with path.open("rb") as file:
-        loaded = shap_ext.HierarchyExplainer.load(file)
-    np.testing.assert_array_equal(loaded(X).values, explainer(X).values)
-    assert explainer.last_estimate.unions.tolist() == [[0, 1, 2, 3, 4]] * 3
-
-
 @pytest.mark.parametrize(
     ("hierarchy", "error", "message"),
     [

@@ -7,7 +7,6 @@ import shap
 
 import shap_ext
 from shap_ext.maskers import Superpixels
-from shapley_adapters.errors import InvalidArgumentError
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -79,14 +78,3 @@ def test_zeros_and_one_sign_are_drawn(factor, width):
     given = shap_ext.plots.image(found, vmax=3, show=False)
     assert given.axes[1].images[1].get_clim() == (-3, 3)
     plt.close("all")
-
-
-def test_it_needs_bounds_and_images():
-    explainer = shap.Explainer(
-        lambda x: x.reshape(len(x), -1).sum(axis=1), np.zeros((1, 4)), algorithm="oddgp", seed=0
-    )
-    with pytest.raises(InvalidArgumentError, match="no bounds"):
-        shap_ext.plots.image(explainer(np.ones((1, 4))))
-    pairs = explainer(np.ones((2, 4)), interactions=True, error_bounds=True)
-    with pytest.raises(InvalidArgumentError, match="needs images, and attributions of their shape"):
-        shap_ext.plots.image(pairs[..., 0])

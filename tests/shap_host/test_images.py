@@ -62,18 +62,6 @@ def test_images_are_exact(name, mask_value):
     np.testing.assert_array_equal(sv.data, IMAGES)
 
 
-def test_one_output_has_no_axis_of_its_own():
-    masker = shap.maskers.Image(90.0, SHAPE)
-
-    def single(images):
-        return model(images)[:, 0]
-
-    sv = shap.Explainer(single, masker, algorithm="shear", seed=0)(IMAGES)
-    assert sv.values.shape == (3, *SHAPE)
-    wanted = by_oracle(90.0, IMAGES[0], single)[..., 0]
-    np.testing.assert_allclose(sv.values[0], wanted, **ROUNDING)
-
-
 def test_blurred_images_are_not_mixed_up():
     """The masker keeps the latest blurred image by `id`, which another image may get."""
     needing_cv2("blur(3,3)")
@@ -153,26 +141,6 @@ def test_memory_bounds_how_many_images_share_a_call():
     assert max(call.nbytes for call in seen.calls) <= 2**26
     assert max(len(call) for call in seen.calls) > 12
     assert explainer.masker is masker
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("n_images", [1, 3])
-def test_image_plots_take_them(n_outputs, n_images):
-    masker = shap.maskers.Image(90.0, (2, 4, 1))
-    names = None if n_outputs == 1 else ["cat", "dog", "owl"]
-    explainer = shap.Explainer(
-        lambda images: model(images)[:, :n_outputs],
-        masker,
-        algorithm="shear",
-        seed=0,
-        output_names=names,
-    )
-    sv = explainer(IMAGES[:n_images].reshape(-1, 2, 4, 1), error_bounds=True)
-    shap.plots.image(sv, show=False)
-    titles = [axes.get_title() for axes in plt.gcf().axes]
-    assert names is None or all(name in titles for name in names)
-    shap.plots.image(sv[0], show=False)
-    plt.close("all")
 
 
 def test_images_of_another_shape_are_named():

@@ -1,6 +1,5 @@
 """Rows, backgrounds, maskers and groups in the forms in which users pass them."""
 
-import itertools
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import shap_ext
 from shap_ext.games.dense_game import masked_by_background
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -32,7 +31,7 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
 NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
@@ -44,20 +43,7 @@ def explain(model, background, explained, name="enumeration", **options):
 # Arrays
 
 
-@every_row
-@pytest.mark.parametrize("n_background", [1, 5])
-def test_every_estimator_is_exact_where_all_coalitions_are_affordable(row, n_background):
-    background, x = rows(n_background, 6, seed=1), rows(3, 6)
-    explainer = row.explainer(curved_columns, background, seed=0, **row.options)
-    sv = explainer(x)
-    np.testing.assert_allclose(sv.values, oracle(curved_columns, x, background), **ROUNDING)
-    np.testing.assert_allclose(
-        sv.base_values, np.tile(curved_columns(background).mean(axis=0), (3, 1)), **ROUNDING
-    )
-    assert (explainer.last_estimate.evaluations == 2**6).all()
-
-
-@every_row
+@each_kind_of_estimator
 def test_every_estimator_gives_the_same_from_frames_arrays_and_tensors(row):
     x, background = rows(3, 9), rows(2, 9, seed=1)
     options = {"max_evals": row.budget(9, 110)}
@@ -127,15 +113,6 @@ def test_missing_values_of_absent_columns_do_not_leak(name):
         np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
 
 
-def test_infinite_values_of_absent_columns_do_not_leak():
-    def model(x):
-        return np.clip(x, -3, 3).prod(axis=1)
-
-    x, background = np.array([[np.inf, 2.0, 0.5]]), np.array([[1.0, -np.inf, 0.25]])
-    sv = explain(model, background, x)
-    np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
-
-
 def test_missing_in_row_and_background_alike_is_exactly_zero():
     def model(x):
         return np.where(np.isnan(x), -1.0, x).sum(axis=1) ** 2
@@ -143,18 +120,6 @@ def test_missing_in_row_and_background_alike_is_exactly_zero():
     sv = explain(model, np.array([[np.nan, 1.0, 2.0]]), np.array([[np.nan, 3.0, 4.0]]))
     assert sv.values[0, 0] == 0.0
     assert (sv.values[0, 1:] != 0).all()
-
-
-def test_one_row_without_its_table_is_explained_as_one_row():
-    explainer = shap.Explainer(curved, rows(2, 4), algorithm="shear", seed=0)
-    x = rows(1, 4)[0]
-    whole = explainer(x[None], error_bounds=True)[0]
-    for flat in (x, x.tolist(), tuple(x), torch.as_tensor(x), pd.Series(x)):
-        one = explainer(flat, error_bounds=True)
-        for field in ("values", "base_values", "data", "error_std", "lower_bounds"):
-            np.testing.assert_array_equal(getattr(one, field), getattr(whole, field))
-    with pytest.raises(ValueError, match="X has 3 columns"):
-        explainer(x[:3])
 
 
 def test_tensors_with_gradients_and_half_precision_are_read():
@@ -168,34 +133,12 @@ def test_tensors_with_gradients_and_half_precision_are_read():
     np.testing.assert_allclose(sv.values, oracle(curved, half, np.zeros((1, 3))), **ROUNDING)
 
 
-@every_name
-def test_rows_and_background_are_left_as_they_were(name):
-    x, background = rows(2, 4), rows(1, 4, seed=1)
-    kept = x.copy(), background.copy()
-    explain(curved, background, x, name)
-    np.testing.assert_array_equal(x, kept[0])
-    np.testing.assert_array_equal(background, kept[1])
-
-
 def test_later_changes_of_the_background_do_not_reach_the_explainer():
     x, background = rows(2, 4), rows(3, 4, seed=1)
     explainer = shap.Explainer(curved, background, algorithm="shear", seed=0)
     before = explainer(x).values
     background[:] = 0
     np.testing.assert_array_equal(explainer(x).values, before)
-
-
-def test_models_that_write_into_their_input_do_no_harm():
-    def scaling(x):
-        x *= 2
-        return curved(x)
-
-    x, background = rows(2, 4), rows(3, 4, seed=1)
-    for masker in (background.copy(), shap.maskers.Independent(background.copy())):
-        sv = explain(scaling, masker, x)
-        np.testing.assert_allclose(
-            sv.values, oracle(lambda x: curved(2 * x), x, background), **ROUNDING
-        )
 
 
 # Features that equal the background
@@ -275,19 +218,6 @@ def of_mixed(frame):
     return count * frame["size"].to_numpy(float) * (1 + flag) + frame["small"].to_numpy(float) ** 2
 
 
-@every_name
-def test_models_see_frames_with_names_and_types(name):
-    model = Seen(of_mixed)
-    sv = explain(model, MIXED.iloc[:2], MIXED.iloc[2:], name)
-    for frame in model.calls:
-        assert isinstance(frame, pd.DataFrame)
-        pd.testing.assert_series_equal(frame.dtypes, MIXED.dtypes)
-    np.testing.assert_allclose(
-        sv.values, oracle_of_frame(of_mixed, MIXED.iloc[2:], MIXED.iloc[:2]), **ROUNDING
-    )
-    assert sv.feature_names == list(MIXED.columns)
-
-
 def test_data_of_numeric_and_boolean_columns_is_numeric():
     # Plots take means and colours of it; get_dummies makes such frames.
     sv = explain(of_mixed, MIXED.iloc[:2], MIXED.iloc[2:])
@@ -319,31 +249,6 @@ def test_column_types_that_differ_are_promoted_rather_than_truncated(wrap):
     np.testing.assert_allclose(sv.base_values, [0.5 * 1.25 + 0.75] * 2)
 
 
-@every_name
-@pytest.mark.parametrize("as_type", ["category", object, "str"])
-def test_columns_of_strings_and_categories_keep_their_type(name, as_type):
-    frame = pd.DataFrame(
-        {
-            "colour": pd.Series(["red", "blue", "green", "red"]).astype(as_type),
-            "size": [1.0, 2.0, 3.0, 4.0],
-            "count": [1, 2, 3, 4],
-        }
-    )
-
-    def model(frame):
-        factor = np.array([{"red": 1.0, "green": 2.0, "blue": 5.0}[c] for c in frame["colour"]])
-        return factor * frame["size"].to_numpy(float) ** frame["count"].to_numpy(float)
-
-    seen = Seen(model)
-    sv = explain(seen, frame.iloc[:2], frame.iloc[2:], name)
-    for call in seen.calls:
-        pd.testing.assert_series_equal(call.dtypes, frame.dtypes)
-    np.testing.assert_allclose(
-        sv.values, oracle_of_frame(model, frame.iloc[2:], frame.iloc[:2]), **ROUNDING
-    )
-    assert sv.data[0].tolist() == ["green", 3.0, 3]
-
-
 def test_background_types_hold_where_the_rows_are_an_array():
     frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "green"]), "count": [1, 2, 3]})
     model = Seen(lambda frame: frame["colour"].cat.codes * frame["count"].to_numpy(float))
@@ -351,16 +256,6 @@ def test_background_types_hold_where_the_rows_are_an_array():
     pd.testing.assert_series_equal(model.calls[-1].dtypes, frame.dtypes)
     # red, blue, green are 2, 0, 1.
     np.testing.assert_allclose(sv.values, [[-3.0, 1.0], [-2.0, 3.0]], **ROUNDING)
-
-
-def test_nullable_columns_with_missing_values():
-    frame = pd.DataFrame({"count": pd.array([1, None, 3], dtype="Int64"), "size": [1.0, 2.0, 3.0]})
-
-    def model(frame):
-        return frame["count"].fillna(-1).to_numpy(float) * frame["size"].to_numpy(float)
-
-    sv = explain(model, frame.iloc[:1], frame.iloc[1:])
-    np.testing.assert_allclose(sv.values, [[-3.0, 0.0], [4.0, 4.0]], **ROUNDING)
 
 
 def test_frames_without_a_background_frame_reach_the_model_as_arrays():
@@ -392,23 +287,7 @@ def test_the_index_of_a_frame_does_not_matter():
     )
 
 
-def test_swapped_columns_are_refused():
-    frame = pd.DataFrame(rows(4, 3), columns=list("abc"))
-    explainer = shap.Explainer(curved, frame, algorithm="shear")
-    with pytest.raises(ValueError, match="X has the masker's columns in another order"):
-        explainer(frame[["b", "a", "c"]])
-
-
 # Backgrounds and maskers
-
-
-@every_name
-def test_several_background_rows_are_averaged(name):
-    background, x = rows(7, 4, seed=1), rows(2, 4)
-    model = Seen(curved)
-    sv = explain(model, background, x, name)
-    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
-    assert {len(call) % 7 for call in model.calls} == {0}
 
 
 @every_name
@@ -417,17 +296,6 @@ def test_maskers_of_background_rows_give_the_values_of_the_rows(name, masker):
     background, x = rows(9, 5, seed=1), rows(3, 5)
     sv = explain(curved, masker(background), x, name)
     np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
-
-
-def test_maskers_of_frames_give_frames():
-    background = MIXED.iloc[:2]
-    for masker in (shap.maskers.Independent(background), shap.maskers.Partition(background)):
-        model = Seen(of_mixed)
-        sv = explain(model, masker, MIXED.iloc[2:])
-        assert all(isinstance(call, pd.DataFrame) for call in model.calls)
-        np.testing.assert_allclose(
-            sv.values, oracle_of_frame(of_mixed, MIXED.iloc[2:], background), **ROUNDING
-        )
 
 
 def test_clustering_of_partition_maskers_is_handed_on():
@@ -521,19 +389,6 @@ def test_models_of_several_inputs_give_one_explanation_for_each(name):
     np.testing.assert_array_equal(second.data, y)
 
 
-def test_maskers_of_images():
-    masker = shap.maskers.Image(0.5, shape=(2, 2, 1))
-
-    def model(x):
-        return curved(x.reshape(len(x), -1))
-
-    x = rows(2, 4).reshape(2, 2, 2, 1)
-    sv = explain(model, masker, x)
-    assert sv.values.shape == x.shape
-    wanted = oracle(curved, x.reshape(2, 4), np.full((1, 4), 0.5))
-    np.testing.assert_allclose(sv.values.reshape(2, 4), wanted, **ROUNDING)
-
-
 # No masker
 
 
@@ -591,25 +446,6 @@ def test_images_with_images_as_background(kind):
     np.testing.assert_allclose(sv.values.reshape(2, 9), wanted, **ROUNDING)
 
 
-def test_many_images_as_background_are_sampled_and_said_to_be():
-    background = rows(101, 8).reshape(101, 2, 2, 2)
-    with pytest.warns(ShapleyExtWarning, match="101 rows"):
-        explainer = shap.Explainer(lambda x: x.sum(axis=(1, 2, 3)), background, algorithm="shear")
-    assert len(explainer.masker) == 100
-
-
-def test_images_with_a_function_as_masker():
-    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(4, 1)).double()
-    x = rows(2, 6).reshape(2, 1, 2, 3)
-    sv = explain(net, lambda mask, x: np.where(mask.reshape(x.shape), x, 0.5)[None], x)
-    wanted = oracle(
-        lambda x: of_module(net)(x.reshape(-1, 1, 2, 3))[:, 0],
-        x.reshape(2, 6),
-        np.full((1, 6), 0.5),
-    )
-    np.testing.assert_allclose(sv.values.reshape(2, 6), wanted, **ROUNDING)
-
-
 def test_no_masker_for_what_is_no_table_of_numbers_is_refused():
     explainer = shap.Explainer(curved, algorithm="shear")
     frame = pd.DataFrame({"a": [1.0], "colour": ["red"], "size": pd.Categorical([3])})
@@ -658,7 +494,7 @@ def test_groups_by_place_and_by_name_are_single_players(name):
         assert sv.values.shape == sv.data.shape == sv.display_data.shape == (2, 4)
 
 
-@every_row
+@each_kind_of_estimator
 def test_every_estimator_takes_groups(row):
     x, background = rows(2, 8), rows(3, 8, seed=1)
     players = [[0, 7], [1, 2, 3], [4], [5], [6]]
@@ -740,23 +576,6 @@ def test_blocks_that_are_not_one_hot_say_their_size():
     assert sv.display_data[:, 1].tolist() == [3.0] * 4
 
 
-def test_groups_beside_columns_of_strings():
-    frame = pd.DataFrame(
-        {"city": ["Rome", "Bonn"], "size_s": [1, 0], "size_l": [0, 1], "age": [1.5, 2.5]}
-    )
-
-    def model(frame):
-        return (
-            (frame["city"] == "Rome").to_numpy(float)
-            * frame["age"].to_numpy(float)
-            * (1 + frame["size_s"].to_numpy(float))
-        )
-
-    sv = explain(model, frame.iloc[1:], frame.iloc[:1], groups={"size": ["size_s", "size_l"]})
-    assert sv.feature_names == ["city", "size", "age"]
-    assert sv.display_data[0].tolist() == ["Rome", "s", 1.5]
-
-
 def test_groups_of_images_and_with_functions_as_maskers():
     x = rows(2, 4).reshape(2, 1, 2, 2)
     groups = {"top": [0, 1], "bottom": [2, 3]}
@@ -771,19 +590,6 @@ def test_groups_of_images_and_with_functions_as_maskers():
         sv = explain(model, None, x, groups=groups)
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
     assert sv.feature_names == ["top", "bottom"]
-
-
-def test_groups_that_only_rename_and_groups_that_split_nothing_off():
-    x = rows(1, 3)
-    wanted = oracle(curved, x, np.zeros((1, 3)))
-    sv = explain(curved, np.zeros((1, 3)), x, groups={"alone": [1]})
-    assert sv.feature_names == ["Feature 0", "alone", "Feature 2"]
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-    np.testing.assert_allclose(
-        explain(curved, np.zeros((1, 3)), x, groups={}).values, wanted, **ROUNDING
-    )
-    everyone = explain(curved, np.zeros((1, 3)), x, groups={"all": [0, 1, 2]})
-    np.testing.assert_allclose(everyone.values, wanted.sum(axis=1, keepdims=True), **ROUNDING)
 
 
 @settings(deadline=None, max_examples=40, derandomize=True, database=None)
@@ -854,12 +660,3 @@ def test_budget_is_spent_on_evaluations_of_all_background_rows():
     n_evaluations = spent.sum() + explainer.last_estimate.check_evaluations
     assert n_evaluations <= 1.02 * 3 * 200
     assert sum(len(call) for call in model.calls) == 5 * n_evaluations
-
-
-def test_each_row_is_explained_as_if_alone():
-    x, background = rows(6, 10), rows(2, 10, seed=1)
-    for name, chosen in itertools.product(NAMES[1:], ([3], [5, 3, 0])):
-        explainer = shap.Explainer(curved, background, algorithm=name, seed=0)
-        together = explainer(x, max_evals=150).values
-        alone = explainer(x[chosen], max_evals=150).values
-        np.testing.assert_allclose(alone, together[chosen], **ROUNDING)

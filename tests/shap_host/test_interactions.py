@@ -6,8 +6,6 @@ import pandas as pd
 import pytest
 import scipy.stats
 import shap
-from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.tree import DecisionTreeRegressor
 
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, MissingPackageError
@@ -65,34 +63,6 @@ def test_shap_s_exact_explainer_has_the_taylor_interactions():
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
-def test_tree_explainer_has_the_same_convention():
-    """TreeExplainer gives its interactions for the game of conditional means of a tree."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 4))
-    tree = DecisionTreeRegressor(max_depth=4).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
-    found = shap.TreeExplainer(tree).shap_interaction_values(X[:2])
-    nodes = tree.tree_
-
-    def mean(node, row, present):
-        left, right = nodes.children_left[node], nodes.children_right[node]
-        if left < 0:
-            return nodes.value[node, 0, 0]
-        if nodes.feature[node] in present:
-            is_left = row[nodes.feature[node]] <= nodes.threshold[node]
-            return mean(left if is_left else right, row, present)
-        counts = nodes.weighted_n_node_samples
-        both = counts[left] * mean(left, row, present) + counts[right] * mean(right, row, present)
-        return both / counts[node]
-
-    for row, matrix in zip(X[:2], found, strict=True):
-
-        def value(present, row=row):
-            return mean(0, row, present)
-
-        expected = matrix_of(4, pair_interactions("shapley", 4, value), shapley_values(4, value))
-        np.testing.assert_allclose(matrix, expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("algorithm", ["oddgp", "best", "leastsquares"])
 def test_estimates_have_the_form_of_tree_explainer(algorithm):
     X = rows()
@@ -112,19 +82,6 @@ def test_estimates_have_the_form_of_tree_explainer(algorithm):
     assert (errors <= 4 * explanation.error_std + 1e-9).mean() > 0.9
     widths = (explanation.upper_bounds - explanation.lower_bounds) / 2
     assert (widths >= 1.95 * explanation.error_std).all()
-
-
-def test_the_array_alone():
-    X = rows()
-    explain = explainer()
-    expected = explain(X, interactions=True, max_evals=202).values
-    np.testing.assert_array_equal(explain.shap_interaction_values(X, max_evals=202), expected)
-    taylor = explain.shap_interaction_values(X, max_evals=202, index="shapley_taylor")
-    np.testing.assert_array_equal(
-        taylor, explain(X, interactions="shapley_taylor", max_evals=202).values
-    )
-    one = explain.shap_interaction_values(X[0], max_evals=202)
-    np.testing.assert_array_equal(one, expected[0])
 
 
 def test_several_outputs():
@@ -165,16 +122,6 @@ def test_texts_have_a_matrix_for_each_row():
     assert explanation.values[0][0, 1] == pytest.approx(-1.0)
 
 
-def test_images_have_a_row_for_each_pixel():
-    image = rows(2, 12, seed=3).reshape(2, 2, 3, 2)
-    masker = shap.maskers.Image(np.zeros((2, 3, 2)))
-    explain = explainer(lambda x: x.reshape(len(x), -1).sum(axis=1) ** 2, background=masker)
-    explanation = explain(image, interactions=True, max_evals=500)
-    values = explain(image, max_evals=500).values.reshape(2, 12)
-    assert explanation.shape == (2, 12, 12)
-    np.testing.assert_allclose(explanation.values.sum(axis=2), values, atol=1e-8)
-
-
 def test_inputs_of_several_datasets_share_a_matrix():
     first, second = rows(2, 3), rows(2, 4, seed=5)
 
@@ -210,14 +157,6 @@ def test_plots_of_shap_take_them():
     plt.close("all")
 
 
-@pytest.mark.slow
-def test_workers_give_the_same_numbers():
-    X = rows(4)
-    alone = explainer()(X, interactions=True, max_evals=120)
-    shared = explainer(n_jobs=2)(X, interactions=True, max_evals=120)
-    np.testing.assert_array_equal(shared.values, alone.values)
-
-
 def test_a_tolerance_stops_rows_and_keeps_their_interactions():
     X = rows(3)
     explain = explainer()
@@ -225,19 +164,6 @@ def test_a_tolerance_stops_rows_and_keeps_their_interactions():
     assert len(set(explain.last_estimate.evaluations)) >= 1
     values = explain(X, max_evals=400, tolerance=0.05)
     np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-12)
-
-
-def test_boosted_trees_need_few_evaluations():
-    """16 evaluations a feature, beside all 4,096 coalitions."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 12))
-    trees = GradientBoostingRegressor(random_state=0, max_depth=4).fit(
-        X, X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) * (X[:, 3] > 0) + X[:, 4]
-    )
-    explain = explainer(trees.predict, background=X[:1])
-    truth = explain(X[1:7], interactions=True, max_evals=4096).values
-    found = explain(X[1:7], interactions=True, max_evals=192).values
-    assert np.abs(found - truth).sum() < 0.1 * np.abs(truth).sum()
 
 
 # Ranking
@@ -284,17 +210,6 @@ def test_additive_models_have_no_discoveries(n_features, budget):
     explanation = explain(X, interactions=True, error_bounds=True, max_evals=budget or "auto")
     assert shap_ext.rank_interactions(explanation).n_discoveries == 0
     assert explain.last_estimate.rank_interactions().n_discoveries == 0
-    assert shap_ext.rank_interactions(3 * explanation[1:3]).n_discoveries == 0
-
-
-@pytest.mark.parametrize("n_features", [6, 12])
-def test_outputs_in_single_precision_have_no_discoveries(n_features):
-    X = rows(4, n_features)
-    explain = explainer(
-        lambda x: (x @ X[0]).astype(np.float32), background=np.zeros((1, n_features))
-    )
-    explanation = explain(X, interactions=True, error_bounds=True)
-    assert shap_ext.rank_interactions(explanation).n_discoveries == 0
     assert shap_ext.rank_interactions(3 * explanation[1:3]).n_discoveries == 0
 
 

@@ -1,6 +1,5 @@
 """What people who come from shap's older explainers call: shap_values, expected_value, links."""
 
-import copy
 import pickle
 
 import matplotlib.pyplot as plt
@@ -23,8 +22,6 @@ from tests.shap_host.games import (
     Seen,
     curved,
     curved_columns,
-    oracle,
-    oracle_of,
     probability,
     rows,
 )
@@ -210,36 +207,7 @@ def test_one_row_is_explained_as_one_row_in_every_form():
     assert build(model, frame, "centroid")(frame.iloc[1]).values.shape == (4,)
 
 
-def test_one_row_of_several_outputs():
-    one = build(curved_columns)(X[0])
-    assert one.values.shape == (5, 3)
-    assert one.base_values.shape == (3,)
-    centroid = build(curved_columns, name="centroid")
-    np.testing.assert_allclose(centroid(X[0]).values, one.values, **ROUNDING)
-
-
 # check_additivity
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("oddgp", {}),
-        ("shear", {}),
-        ("randomorder", {}),
-        ("leastsquares", {}),
-        ("enumeration", {}),
-        ("centroid", {}),
-        ("convex", {}),
-    ],
-)
-@pytest.mark.parametrize("model", [curved, curved_columns])
-def test_sums_that_hold_pass_the_check(name, options, model):
-    explainer = build(model, name=name, **options)
-    budget = "auto" if name == "enumeration" else 90
-    checked = explainer(X, max_evals=budget, check_additivity=True)
-    np.testing.assert_array_equal(checked.values, explainer(X, max_evals=budget).values)
-    assert explainer.shap_values(X, check_additivity=True).shape == checked.values.shape
 
 
 @pytest.mark.parametrize(
@@ -263,35 +231,6 @@ def test_sums_that_do_not_hold_are_refused(name, options):
 
 
 # Links and names
-
-
-def test_links_by_name_are_those_of_shap():
-    by_name = shap_ext.ShearExplainer(probability, BACKGROUND, link="logit", seed=0)
-    assert by_name.link is shap.links.logit
-    for made in (build(probability, link="logit"), copy.copy(by_name)):
-        by_function = build(probability, link=shap.links.logit)
-        np.testing.assert_array_equal(made(X).values, by_function(X).values)
-    assert pickle.loads(pickle.dumps(by_name)).link is shap.links.logit
-    assert build(link="identity").link is shap.links.identity
-    of_aggregate = build(probability, name="centroid", link="logit")
-    np.testing.assert_allclose(of_aggregate(X).values, by_name(X).values, **ROUNDING)
-    np.testing.assert_allclose(
-        build(lambda x: probability(x)[:, 1], link="logit", linearize_link=False)(X).values,
-        oracle_of_logit(),
-        atol=1e-9,
-    )
-
-
-def oracle_of_logit():
-    """Return Shapley values of the logit of the average probability, by enumeration."""
-
-    def value(row, coalition):
-        masked = BACKGROUND.copy()
-        masked[:, list(coalition)] = row[list(coalition)]
-        p = probability(masked)[:, 1].mean()
-        return np.log(p / (1 - p))
-
-    return oracle_of(value, 5, X)
 
 
 def test_unknown_algorithms_are_refused_with_all_names_that_are_known():
@@ -318,11 +257,6 @@ def test_shares_that_are_too_small_say_what_they_need(member, needed):
     with pytest.raises(BudgetError, match=f"(?i){member} needs at least {needed}") as raised:
         build(background=rows(2, 9), name="ava", explainer=member)(x, max_evals=needed - 1)
     assert pickle.loads(pickle.dumps(raised.value)).needed == needed
-
-
-def test_oracle_agrees_with_a_row_that_is_given_as_a_series():
-    one = build(name="enumeration").shap_values(pd.Series(X[2]))
-    np.testing.assert_allclose(one, oracle(curved, X[2:], BACKGROUND)[0], **ROUNDING)
 
 
 @pytest.mark.parametrize("link", ["logit", shap.links.logit])

@@ -1,10 +1,7 @@
 """Models in the forms in which users pass them, their outputs and their links."""
 
-import functools
-import warnings
 from typing import Any
 
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +15,7 @@ import sklearn.svm
 import shap_ext
 from shapley_adapters.errors import ModelOutputError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -28,7 +25,6 @@ from tests.shap_host.games import (
     network,
     of_module,
     oracle,
-    oracle_of_frame,
     probability,
     rows,
 )
@@ -36,7 +32,7 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
 NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
@@ -65,67 +61,6 @@ def pipeline():
     return sklearn.pipeline.make_pipeline(*steps).fit(TRAIN, LABELS)
 
 
-def boosted(kind):
-    return kind(n_estimators=10, verbose=-1, n_jobs=1)
-
-
-@every_name
-@pytest.mark.parametrize(
-    ("build", "method"),
-    [
-        (classifier, "predict_proba"),
-        (regressor, "predict"),
-        (pipeline, "decision_function"),
-        (lambda: sklearn.svm.SVC().fit(TRAIN, LABELS), "decision_function"),
-        (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)), "predict"),
-        (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)).booster_, "predict"),
-    ],
-    ids=["classifier", "regressor", "pipeline", "no probabilities", "LightGBM", "Booster"],
-)
-def test_estimators_as_they_are_and_their_methods(name, build, method):
-    model = build()
-    function = getattr(model, method)
-    wanted = oracle(function, X, BACKGROUND)
-    np.testing.assert_allclose(explain(model, name=name).values, wanted, **ROUNDING)
-    np.testing.assert_allclose(explain(function, name=name).values, wanted, **ROUNDING)
-
-
-def test_estimators_fitted_on_frames_see_frames():
-    frame = pd.DataFrame(TRAIN, columns=list("abcde"))
-    x, background = frame.iloc[:3], frame.iloc[3:7]
-    for model in (
-        sklearn.ensemble.RandomForestClassifier(5, random_state=0),
-        boosted(lightgbm.LGBMClassifier),
-    ):
-        model.fit(frame, LABELS)
-        is_forest = hasattr(model, "estimators_")
-        outputs = (
-            model.predict_proba if is_forest else functools.partial(model.predict, raw_score=True)
-        )
-        # scikit-learn warns where names are missing, and warnings are errors here.
-        sv = explain(model, background, x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            wanted = oracle(outputs, x, background)
-        np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-        assert sv.shape == (3, 5, 3)
-
-
-def test_lightgbm_with_a_categorical_column():
-    frame = pd.DataFrame(TRAIN[:, :3], columns=list("abc"))
-    kinds = pd.Categorical(np.where(TRAIN[:, 3] > 0.5, "x", np.where(TRAIN[:, 4] > 0, "y", "z")))
-    frame["kind"] = kinds
-    model = boosted(lightgbm.LGBMClassifier).fit(frame, LABELS)
-    sv = explain(model, frame.iloc[:4], frame.iloc[4:6])
-
-    def of_frame(masked):
-        return model.predict(masked.astype(frame.dtypes), raw_score=True)
-
-    wanted = oracle_of_frame(of_frame, frame.iloc[4:6], frame.iloc[:4])
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-    assert (sv.values[:, 3] != 0).any()
-
-
 def test_output_names_are_the_users():
     sv = explain(classifier(), output_names=["low", "middle", "high"])
     assert list(sv.output_names) == ["low", "middle", "high"]
@@ -136,7 +71,7 @@ def test_output_names_are_the_users():
 # Torch modules
 
 
-@every_row
+@each_kind_of_estimator
 @pytest.mark.parametrize("n_background", [1, 3])
 def test_modules_as_they_are(row, n_background):
     net, background = network(5, 2), rows(n_background, 5, seed=1)
@@ -199,20 +134,6 @@ def test_derivatives_with_groups_of_columns_and_images():
         total = sv.values.sum(axis=(1, 2, 3)) if not options else sv.values.sum(axis=1)
         wanted = of_module(net)(x) - of_module(net)(np.zeros_like(x))
         np.testing.assert_allclose(total, wanted, **ROUNDING)
-
-
-def test_modules_that_detach_fall_back_to_evaluations():
-    class Detached(nn.Module):
-        def forward(self, x):
-            return torch.as_tensor(curved(x.detach().numpy()))
-
-    explainer = shap.Explainer(Detached(), rows(1, 9), algorithm="shear", seed=0)
-    explainer(rows(2, 9, 3), max_evals=200)
-    assert explainer.last_estimate.cooperators.tolist() == ["difference"] * 2
-    with pytest.raises(RuntimeError, match="does not depend differentiably on its input"):
-        shap_ext.ShearExplainer(Detached(), rows(1, 9), cooperators="hessian")(
-            rows(2, 9, 3), max_evals=200
-        )
 
 
 @every_name
@@ -319,16 +240,6 @@ def test_modules_of_one_output_in_either_shape(name):
     np.testing.assert_array_equal(flat.base_values, column.base_values)
 
 
-def test_modules_under_no_grad_and_in_inference_mode():
-    net = network(9)
-    explainer = shap.Explainer(net, rows(1, 9), algorithm="shear", seed=0)
-    wanted = explainer(rows(2, 9, 3), max_evals=100).values
-    for mode in (torch.no_grad, torch.inference_mode):
-        with mode():
-            np.testing.assert_array_equal(explainer(rows(2, 9, 3), max_evals=100).values, wanted)
-        assert explainer.last_estimate.cooperators.tolist() == ["hessian"] * 2
-
-
 def test_a_module_wrapped_by_shap_and_a_subclassed_module():
     net = network(5)
     wanted = explain(net).values
@@ -374,24 +285,6 @@ def test_outputs_of_all_types_are_added_up_in_double_precision(dtype):
     sv = explain(model)
     assert sv.values.dtype == sv.base_values.dtype == np.float64
     np.testing.assert_allclose(sv.values, oracle(model, X, BACKGROUND), **ROUNDING)
-
-
-@every_name
-def test_several_outputs_at_once_are_each_as_if_alone(name):
-    explainer = shap.Explainer(curved_columns, rows(2, 9), algorithm=name, seed=0)
-    options = {} if name == "enumeration" else {"max_evals": 100}
-    x = rows(3, 9, 3)
-    if name == "shear":  # its cooperators are those of all outputs together
-        explainer.cooperators = "random"
-    sv = explainer(x, error_bounds=True, **options)
-    assert sv.shape == (3, 9, 3)
-    assert sv.base_values.shape == (3, 3)
-    for output in range(3):
-        explainer.model = lambda x, output=output: curved_columns(x)[:, output]
-        alone = explainer(x, error_bounds=True, **options)
-        np.testing.assert_allclose(sv[..., output].values, alone.values, **ROUNDING)
-        np.testing.assert_allclose(sv[..., output].error_std, alone.error_std, **ROUNDING)
-        np.testing.assert_allclose(sv[..., output].base_values, alone.base_values, **ROUNDING)
 
 
 @every_name
@@ -443,21 +336,6 @@ def test_logit_equals_shaps_exact_explainer(name, linearize, n_background):
     np.testing.assert_allclose(sv.base_values, theirs.base_values, rtol=0, atol=1e-6)
 
 
-def test_linearized_links_keep_additive_models_additive():
-    weights = np.array([1.0, -2.0, 0.5, 0.25, -0.5])
-
-    def model(x):
-        return 1 / (1 + np.exp(-x @ weights))
-
-    sv = explain(model, name="enumeration", link=shap.links.logit)
-    theirs = shap.ExactExplainer(model, BACKGROUND, link=shap.links.logit)(X)
-    np.testing.assert_allclose(sv.values, theirs.values, rtol=0, atol=1e-6)
-    # The weights are those of the background, so that the empty coalition is right in any case.
-    np.testing.assert_allclose(sv.base_values, [logit(model(BACKGROUND).mean())] * 3, atol=1e-9)
-    one = explain(model, BACKGROUND[:1], link=shap.links.logit)
-    np.testing.assert_allclose(one.values, (X - BACKGROUND[:1]) * weights, **ROUNDING)
-
-
 @every_name
 @pytest.mark.parametrize("masked_by_function", [False, True])
 def test_links_without_linearizing_are_links_of_averages(name, masked_by_function):
@@ -499,12 +377,6 @@ def test_any_function_is_a_link(linearize):
         np.testing.assert_allclose(sv.values.sum(axis=1) + sv.base_values, full, **ROUNDING)
     shifted = explain(curved, link=table["shifted"], linearize_link=linearize)
     np.testing.assert_allclose(shifted.values, explain(curved).values, rtol=0, atol=1e-8)
-
-
-def test_own_identity_is_the_identity():
-    for linearize in (True, False):
-        sv = explain(curved, link=lambda y: y, linearize_link=linearize)
-        np.testing.assert_allclose(sv.values, explain(curved).values, rtol=0, atol=1e-9)
 
 
 def test_the_link_costs_no_evaluations_of_the_budget():

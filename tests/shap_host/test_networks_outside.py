@@ -1,9 +1,6 @@
 """Networks that explain, used as they should not be: other files, other rows, interrupted."""
 
 import json
-import os
-import signal
-import threading
 from typing import Any
 
 import numpy as np
@@ -67,30 +64,6 @@ def test_files_of_surrogates_and_networks_are_told_apart(path, tmp_path):
         made(trained=tmp_path / "surrogate")
     with pytest.raises(InvalidArgumentError, match=r"of kind 'explainer'.*trained="):
         shap_ext.Surrogate.load(path)
-
-
-@pytest.mark.parametrize("number", [5, 7])
-def test_files_of_other_versions_are_refused(number, path, tmp_path):
-    header, about, tensors = parts_of(path.read_bytes())
-    (tmp_path / "a").write_bytes(signed(header, {**about, "format": number}, tensors))
-    with pytest.raises(InvalidArgumentError, match=f"format {number};.*again"):
-        made(trained=tmp_path / "a")
-
-
-def test_files_without_a_checksum_are_refused(path, tmp_path):
-    data = path.read_bytes()
-    (tmp_path / "a").write_bytes(data.replace(b'"sha256"', b'"sha255"'))
-    with pytest.raises(InvalidArgumentError, match=r"damaged.*again"):
-        made(trained=tmp_path / "a")
-
-
-@pytest.mark.parametrize("bit", [0, 100, 4000, 30_000, -1, -5000])
-def test_flipped_bits_are_refused(bit, path, tmp_path):
-    data = bytearray(path.read_bytes())
-    data[bit // 8] ^= 1 << bit % 8
-    (tmp_path / "a").write_bytes(data)
-    with pytest.raises(InvalidArgumentError, match="again"):
-        made(trained=tmp_path / "a")
 
 
 ROWS = st.sampled_from(
@@ -185,14 +158,6 @@ def test_options_of_numpy_are_saved(tmp_path):
     made(trained=tmp_path / "a")
 
 
-@pytest.mark.parametrize(
-    "options", [{"depth": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
-)
-def test_options_of_networks_that_cannot_be_used(options):
-    with pytest.raises(InvalidArgumentError, match="student_options"):
-        made(student_options=options).fit()
-
-
 # --- rows ---
 
 
@@ -221,17 +186,6 @@ def test_what_holds_no_rows_is_refused(data, came):
         made().fit(data)
 
 
-@pytest.mark.parametrize("data", [X[:0], X[:1], X[0]], ids=["no rows", "one row", "a row"])
-def test_what_holds_no_rows_is_refused_by_surrogates(data):
-    with pytest.raises(InvalidArgumentError, match="at least 2 rows"):
-        shap_ext.Surrogate(curved, **FEW).fit(data)
-
-
-def test_frames_are_trained_on():
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    np.testing.assert_array_equal(made().fit(frame)(X[:4]).values, made().fit(X)(X[:4]).values)
-
-
 def test_rows_unlike_the_training_rows_are_warned_of():
     explainer = made(epochs=20, training_data=np.tile(X, (4, 1))).fit()
     explainer(X)  # no warning, which would be an error
@@ -244,41 +198,6 @@ def test_rows_unlike_the_training_rows_are_warned_of():
 
 
 # --- training ---
-
-
-def interrupted_after(n_calls):
-    """Return the model, which sends Ctrl-C to the process at a call."""
-    calls = []
-
-    def model(x):
-        calls.append(len(x))
-        if len(calls) == n_calls:
-            os.kill(os.getpid(), signal.SIGINT)
-        return curved(x)
-
-    return model
-
-
-@pytest.fixture
-def heard_ctrl_c():
-    """Hear Ctrl-C also where a shell started the tests in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.skipif(
-    threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
-)
-@pytest.mark.usefixtures("heard_ctrl_c")
-@pytest.mark.parametrize("n_calls", [1, 3, 4, 5])
-def test_ctrl_c_ends_fit_and_training_goes_on(n_calls, tmp_path):
-    """In the evaluations beforehand, and in each epoch."""
-    options = {"algorithm": "fastshap", "folder": tmp_path, "rows_per_step": 72}
-    with pytest.raises(KeyboardInterrupt):
-        made(model=interrupted_after(n_calls), **options).fit()
-    wanted = made("fastshap", rows_per_step=72)(X[:5]).values
-    np.testing.assert_array_equal(made(**options).fit()(X[:5]).values, wanted)
 
 
 def test_bars_appear_after_ten_seconds_and_never_where_silent(monkeypatch, capfd):
@@ -295,27 +214,3 @@ def test_bars_appear_after_ten_seconds_and_never_where_silent(monkeypatch, capfd
         assert f"SimSHAP: {part}: 100%" in shown
     made(surrogate=True).fit()
     assert "Surrogate: outputs: 100%" in capfd.readouterr().err
-
-
-def test_the_model_is_run_as_the_caller_runs_it():
-    """Under no_grad, as many do who wrap a module."""
-    net = torch.nn.Sequential(torch.nn.Linear(N, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
-
-    def model(x):
-        return net(torch.as_tensor(np.asarray(x), dtype=torch.float32)).numpy()
-
-    for algorithm in ("simshap", "fastshap"):
-        with torch.no_grad():
-            assert made(algorithm, model=model)(X[:3]).shape[:2] == (3, N)
-
-
-def test_validation_is_counted():
-    rows = []
-
-    def model(x):
-        rows.append(len(x))
-        return curved(x)
-
-    explainer = made(model=model).fit()
-    assert sum(rows) == explainer.trained.evaluations
-    assert 0 < explainer.trained.validation_evaluations < explainer.trained.evaluations

@@ -4,7 +4,6 @@ import io
 import re
 import subprocess
 import sys
-from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -138,10 +137,6 @@ class TestBar:
         widths = ((many.upper_bounds - many.lower_bounds)[10:] / 2).mean(0)[order]
         np.testing.assert_allclose(segments(axes)[M:, 1, 0], sizes + widths)
 
-    def test_cohorts_of_shap(self):
-        axes = plots.bar(explanation().cohorts(2), show=False)
-        assert len(segments(axes)) == 2 * M
-
     def test_merged_clusters_have_the_sum_of_their_widths(self):
         row = explanation(1)[0]
         rng = np.random.default_rng(2)
@@ -239,13 +234,6 @@ class TestBeeswarm:
         order = np.argsort(-np.abs(many.values).mean(0))
         axes = plots.beeswarm(many, show=False)
         self.check(axes, many, [[feature] for feature in order])
-
-    def test_without_feature_values(self):
-        many = explanation(data=None)
-        options: dict[str, Any] = {"order": np.arange(M), "color": "shap_blue", "log_scale": True}
-        axes = plots.beeswarm(many, show=False, **options)
-        self.check(axes, many, [[feature] for feature in range(M)])
-        assert axes.get_xscale() == "symlog"
 
 
 class TestScatter:
@@ -516,15 +504,6 @@ class TestInteractions:
         with pytest.raises(InvalidArgumentError, match="max_display"):
             plots.interactions(self.pairs(), -1, show=False)
 
-    def test_interactions_of_an_explainer(self):
-        background = np.random.default_rng(0).normal(size=(3, 4))
-        explainer = shap.Explainer(
-            lambda x: x[:, 0] * x[:, 1] + x[:, 2], background, algorithm="oddgp", seed=0
-        )
-        found = explainer(background[:2], interactions=True, error_bounds=True)
-        assert plots.interactions(found, show=False).images
-        assert plots.interactions(found[0], show=False).images
-
     def test_attributions_are_refused(self):
         with pytest.raises(InvalidArgumentError, match="interactions=True"):
             plots.interactions(explanation(), show=False)
@@ -707,8 +686,3 @@ def test_the_package_works_without_matplotlib_until_a_plot_is_drawn():
         [sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True, check=False
     )
     assert "pip install 'shapley-ext[plots]'" in done.stdout, done.stderr
-
-
-def test_the_module_is_public():
-    assert shap_ext.plots is plots
-    assert set(plots.__all__) >= {"bar", "beeswarm", "decision", "scatter", "text"}

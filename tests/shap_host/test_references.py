@@ -1,20 +1,13 @@
 """What absent features take their values from: zeros, summaries of shap, and rows as they come."""
 
-import functools
 import pickle
 from typing import Any
 
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
 import shap
-import sklearn.ensemble
-import sklearn.linear_model
-import sklearn.pipeline
-import sklearn.preprocessing
-import sklearn.svm
 from shap.utils._legacy import DenseData, SparseData
 
 import shap_ext
@@ -44,7 +37,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 NAMES = ["enumeration", "randomorder", "leastsquares", "shear", "oddgp"]
 every_name = pytest.mark.parametrize("name", NAMES)
 X, TRAIN = rows(3, 4), rows(60, 4, seed=2)
-LABELS = (curved(TRAIN) > 0).astype(int)
 COLUMNS = list("abcd")
 
 
@@ -53,48 +45,6 @@ def explain(model, masker, name="enumeration", explained=X, **options):
 
 
 # No masker: zeros
-
-
-def fitted(kind, table=TRAIN):
-    scaled = sklearn.pipeline.make_pipeline(
-        sklearn.preprocessing.StandardScaler(), sklearn.linear_model.LogisticRegression()
-    )
-    boosted = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
-    models = {
-        "forest": sklearn.ensemble.RandomForestClassifier(5, random_state=0),
-        "regression": sklearn.linear_model.LinearRegression(),
-        "scores": sklearn.svm.SVC(),
-        "pipeline": scaled,
-        "boosting": boosted,
-        "booster": boosted,
-    }
-    model = models[kind].fit(table, LABELS)
-    if kind in ("boosting", "booster"):
-        margins = functools.partial(model.predict, raw_score=True)
-        return model.booster_ if kind == "booster" else model, margins
-    scores = {"regression": "predict", "forest": "predict_proba"}
-    return model, getattr(model, scores.get(kind, "decision_function"))
-
-
-KINDS = ["forest", "regression", "scores", "pipeline", "boosting", "booster"]
-
-
-@pytest.mark.parametrize("frame", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_models_of_all_kinds_need_no_masker(kind, frame):
-    x, table = X, TRAIN
-    if frame:
-        x, table = (pd.DataFrame(one, columns=COLUMNS) for one in (X, TRAIN))
-    model, function = fitted(kind, table)
-    explainer = shap.Explainer(model, algorithm="shear")
-    with pytest.warns(ShapleyExtWarning, match="absent features are zero") as caught:
-        sv = explainer(x)
-    assert len(caught) == 1  # scikit-learn warns where names are missing
-
-    def of_array(masked):
-        return function(pd.DataFrame(masked, columns=COLUMNS) if frame else masked)
-
-    np.testing.assert_allclose(sv.values, oracle(of_array, X, np.zeros((1, 4))), **ROUNDING)
 
 
 @pytest.mark.parametrize("kind", ["array", "list", "sparse", "module"])
@@ -165,11 +115,6 @@ def test_summaries_are_averaged_by_their_weights(name):
     np.testing.assert_allclose(sv.base_values, np.tile(base, (3, 1)), **ROUNDING)
 
 
-def test_summaries_agree_with_kernel_explainer():
-    wanted = shap.KernelExplainer(curved_columns, SUMMARY).shap_values(X, silent=True, l1_reg=False)
-    np.testing.assert_allclose(explain(curved_columns, SUMMARY).values, wanted, rtol=0, atol=1e-8)
-
-
 def test_equal_weights_are_the_plain_average():
     summary = DenseData(TRAIN[:5], [str(i) for i in range(4)])
     got, wanted = explain(curved, summary), explain(curved, TRAIN[:5])
@@ -232,20 +177,6 @@ def test_weights_go_through_sparse_rows():
     )
 
 
-def test_summaries_of_frames_give_frames():
-    frame = pd.DataFrame(TRAIN, columns=COLUMNS)
-    summary = shap.kmeans(frame, 5)
-
-    def model(masked):
-        assert list(masked.columns) == COLUMNS
-        return curved(masked)
-
-    sv = explain(model, summary, explained=frame.iloc[:3])
-    wanted = weighted_oracle(mean_of(curved), summary.data, summary.weights, TRAIN[:3])
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-    assert sv.feature_names == COLUMNS
-
-
 def test_summaries_are_kept_as_they_were_and_saved(tmp_path):
     summary = shap.kmeans(TRAIN, 5)
     explainer = shap.Explainer(curved, summary, algorithm="enumeration")
@@ -258,14 +189,6 @@ def test_summaries_are_kept_as_they_were_and_saved(tmp_path):
         loaded = shap.Explainer.load(file)
     for one in (explainer, pickle.loads(pickle.dumps(explainer)), loaded):
         np.testing.assert_array_equal(one(X).values, wanted)
-
-
-def test_summaries_in_aggregates_and_criteria():
-    wanted = explain(curved, SUMMARY).values
-    sv = explain(curved, SUMMARY, "centroid", explainers=["enumeration", "oddgp"])
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-    faithful = shap_ext.criteria.faithfulness(wanted, curved, SUMMARY, X, n_subsets=10)
-    assert faithful.shape == (3,)
 
 
 @pytest.mark.parametrize(
@@ -312,13 +235,6 @@ def test_masked_tables_are_refused(name):
     np.testing.assert_allclose(
         explain(curved, np.ma.masked_array(TRAIN[:3]), "oddgp", unmasked).values, wanted, **ROUNDING
     )
-
-
-def test_masked_rows_of_criteria_are_refused():
-    around = shap_ext.criteria.Neighbourhood(radius=0.1, keep="all")
-    explainer = shap.Explainer(curved, TRAIN[:3], algorithm="enumeration")
-    with pytest.raises(InvalidArgumentError, match="X is a masked array"):
-        shap_ext.criteria.sensitivity(explainer, np.ma.masked_array(X, X > 1), around)
 
 
 @every_name

@@ -140,18 +140,6 @@ def test_tolerance_refines_only_the_rows_that_need_it(explainer):
     )
 
 
-def test_rows_do_not_depend_on_each_other(explainer):
-    call: dict[str, Any] = {"max_evals": 12, "error_bounds": True}
-    together = explainer(ROWS[:6], **call)
-    apart = [explainer(ROWS[index : index + 1], **call) for index in range(6)]
-    # The network is in single precision, whose rounding depends on the size of a batch.
-    close: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
-    np.testing.assert_allclose(together.values, np.concatenate([e.values for e in apart]), **close)
-    np.testing.assert_allclose(
-        together.error_std, np.concatenate([e.error_std for e in apart]), **close
-    )
-
-
 def test_errors_are_saved(explainer, tmp_path):
     explainer.save_trained(tmp_path / "net")
     loaded = shap_ext.SimShapExplainer(curved, REFERENCE, trained=tmp_path / "net")
@@ -262,12 +250,6 @@ def test_relative_tolerance_is_a_share_of_the_attributions(explainer):
     assert relative < 1.2 * explainer.last_estimate.evaluations.mean()
 
 
-@pytest.mark.parametrize("tolerance", [0.05, 0.02, 0.01])
-def test_averages_with_the_network_meet_the_tolerance(explainer, tolerance):
-    explained = explainer(ROWS, tolerance=tolerance, error_bounds=True)
-    assert explained.error_std.max() <= tolerance
-
-
 def test_refinement_counts_no_evaluations_that_were_not_made(explainer):
     n_rows = 0
 
@@ -316,12 +298,6 @@ def test_errors_of_huge_rows_are_finite(explainer, is_quiet, factor, options):
         explained = explainer(factor * ROWS[:3], error_bounds=True, **options)
     assert np.isfinite(explained.error_std).all()
     assert np.isfinite(explained.values).all()
-
-
-def test_numpy_zero_evaluations_are_the_pass_alone(explainer):
-    np.testing.assert_array_equal(
-        explainer(ROWS, max_evals=np.int64(0)).values, explainer(ROWS).values
-    )
 
 
 @pytest.mark.parametrize("as_table", [np.asarray, pd.DataFrame])

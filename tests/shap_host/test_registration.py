@@ -3,7 +3,6 @@
 import functools
 import importlib
 import inspect
-import re
 import subprocess
 import sys
 import threading
@@ -18,27 +17,11 @@ from shap.utils._exceptions import InvalidAlgorithmError
 
 import shap_ext
 import shap_ext.registration
-from tests.helpers.estimator_table import OF_CLASSES
-from tests.shap_host.games import ROUNDING, curved, oracle, rows
+from tests.shap_host.games import curved, rows
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-CLASSES = {
-    "ava": shap_ext.AVAExplainer,
-    "centroid": shap_ext.CentroidExplainer,
-    "convex": shap_ext.ConvexExplainer,
-    "lowcomplexity": shap_ext.LowComplexityExplainer,
-    **{row.algorithm: row.explainer for row in OF_CLASSES},
-}
-TRAINED = {"fastshap": shap_ext.FastShapExplainer, "simshap": shap_ext.SimShapExplainer}
-ON_GRAPHS = {
-    "cshapley": shap_ext.CShapleyExplainer,
-    "lshapley": shap_ext.LShapleyExplainer,
-    "myerson": shap_ext.MyersonExplainer,
-}
-IN_UNIONS = {"hierarchy": shap_ext.HierarchyExplainer}
-IN_ORDERS = {"asymmetric": shap_ext.AsymmetricExplainer}
-ALL = CLASSES | ON_GRAPHS | IN_UNIONS | IN_ORDERS | TRAINED
+ALL = shap_ext.algorithms()
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 
@@ -55,49 +38,6 @@ def restored():
 def bare_init():
     """Return shap's own `Explainer.__init__`."""
     return inspect.unwrap(Explainer.__init__)
-
-
-@pytest.mark.parametrize(("name", "explainer"), CLASSES.items())
-def test_names_build_the_classes(name, explainer):
-    assert shap_ext.algorithms()[name] is explainer
-    by_keyword = shap.Explainer(curved, BACKGROUND, algorithm=name)
-    by_place = shap.Explainer(curved, BACKGROUND, shap.links.identity, name)
-    for built in (by_keyword, by_place):
-        assert type(built) is explainer
-        assert isinstance(built, shap.Explainer)
-        if name == "ava":  # explains the nearest rows of the background in place of the rows
-            near = built(BACKGROUND, silent=True)
-            np.testing.assert_allclose(
-                near.values, oracle(curved, BACKGROUND, BACKGROUND), **ROUNDING
-            )
-            continue
-        np.testing.assert_allclose(built(X).values, oracle(curved, X, BACKGROUND), **ROUNDING)
-
-
-@pytest.mark.parametrize(("name", "explainer"), ON_GRAPHS.items())
-def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
-    by_keyword = shap.Explainer(curved, BACKGROUND, algorithm=name, graph="ring")
-    by_place = shap.Explainer(curved, BACKGROUND, shap.links.identity, name, graph="ring")
-    for built in (by_keyword, by_place):
-        assert type(built) is explainer
-        by_class = explainer(curved, BACKGROUND, graph="ring")
-        np.testing.assert_array_equal(built(X).values, by_class(X).values)
-    for spelled in ("c-shapley", "L_Shapley", "Myerson"):
-        assert type(Explainer(curved, BACKGROUND, algorithm=spelled)) in ON_GRAPHS.values()
-
-
-@pytest.mark.parametrize("explainer", ALL.values(), ids=ALL.keys())
-def test_docstrings_name_every_argument(explainer):
-    doc = inspect.getdoc(explainer) or ""
-    assert not re.search(r"\{\w+\}|\{\{", doc)  # shared parameters are filled in
-    for name in inspect.signature(explainer).parameters:
-        assert re.search(rf"^(\w+, )*{name}(, \w+)*( :|$)", doc, re.MULTILINE), name
-
-
-def test_exactly_these_names_are_known():
-    assert shap_ext.algorithms() == ALL
-    shap_ext.algorithms().clear()  # a copy
-    assert shap_ext.algorithms() == ALL
 
 
 @pytest.mark.parametrize(
@@ -152,18 +92,6 @@ def test_everything_given_arrives():
     assert built.groups == {"both": ["a", "c"]}
     assert (built.complement, built.antithetic) == ("uniform", False)
     assert (built.efficient, built.cooperators) == (False, "random")
-
-
-@pytest.mark.parametrize("name", CLASSES | ON_GRAPHS | IN_UNIONS)
-def test_wrong_arguments_are_type_errors(name):
-    with pytest.raises(TypeError, match="sed"):
-        shap.Explainer(curved, BACKGROUND, algorithm=name, sed=1)
-    with pytest.raises(TypeError, match="model"):
-        shap.Explainer(masker=BACKGROUND, algorithm=name)
-    with pytest.raises(TypeError, match="masker"):
-        shap.Explainer(curved, BACKGROUND, masker=BACKGROUND, algorithm=name)
-    with pytest.raises(TypeError, match="maxevals"):
-        shap.Explainer(curved, BACKGROUND, algorithm=name)(X, maxevals=100)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "exact", "permutation", "partition", "tree"])
@@ -313,14 +241,3 @@ def test_own_names_never_shadow_those_of_shap(monkeypatch):
     with pytest.raises(ValueError, match="'exact' is shap's own"):
         shap_ext.register()
     assert type(shap.Explainer(curved, BACKGROUND, algorithm="exact")) is shap.ExactExplainer
-
-
-def test_explain_by_name_is_explain_by_class():
-    for name, explainer in CLASSES.items():
-        by_name = shap.Explainer(curved, rows(1, 9), algorithm=name, seed=4)
-        by_class = explainer(curved, rows(1, 9), seed=4)
-        budget = "auto" if name == "enumeration" else 150
-        np.testing.assert_array_equal(
-            by_name(rows(2, 9, 5), max_evals=budget).values,
-            by_class(rows(2, 9, 5), max_evals=budget).values,
-        )

@@ -26,7 +26,6 @@ from tests.shap_host.games import (
     curved_columns,
     network,
     oracle,
-    probability,
     rows,
 )
 
@@ -35,7 +34,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
-every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
 COLUMNS = list("abcdefghi")
 X, BACKGROUND = rows(3, 9), rows(2, 9, seed=1)
 
@@ -93,14 +91,6 @@ def test_rows_that_differ_from_the_background_in_a_single_feature(name):
     np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
 
 
-@every_row
-def test_values_and_base_sum_to_the_output(row):
-    explainer = row.explainer(curved, BACKGROUND, seed=0, **row.options)
-    sv = explainer(X, max_evals=row.budget(9, 150))
-    gap = np.abs(sv.values.sum(axis=1) + sv.base_values - curved(X)).max()
-    assert (gap < 1e-11) == row.is_efficient, gap
-
-
 @every_name
 def test_without_error_bounds_there_are_none(name):
     sv = build(name)(X, **budget(name))
@@ -127,25 +117,13 @@ def test_error_bounds_are_95_percent_intervals_of_the_standard_errors(name):
     assert np.isfinite(sv.error_std).all()
 
 
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_error_bounds_cover_the_truth_as_often_as_they_should(name):
-    x = rows(1, 9)
-    truth = oracle(curved, x, BACKGROUND)[0]
-    hits = []
-    for seed in range(60):
-        sv = build(name, seed=seed)(x, max_evals=150, error_bounds=True)
-        hits.append((sv.lower_bounds[0] <= truth) & (truth <= sv.upper_bounds[0]))
-    # 540 intervals, about 9 x 60 dependent ones. Few draws make normal intervals a little short,
-    # SHEAR's pairing of strata makes them long. Half the true error would cover 67 %.
-    assert np.mean(hits) > 0.85
+DRAWN = [row for row in ESTIMATORS if row.options.get("complement") != "none"]
 
 
-@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.id)
 def test_errors_are_told_at_every_budget_that_is_accepted(row):
-    if row.options.get("complement") == "none":
-        pytest.skip("draws nothing at random and refuses error_bounds")
     explainer, accepted = row.explainer(curved, BACKGROUND, seed=0, **row.options), 0
-    for n_evaluations in range(20, 160, 5):
+    for n_evaluations in range(20, 160, 20):
         try:
             sv = explainer(X, max_evals=n_evaluations, error_bounds=True)
         except BudgetError:
@@ -153,13 +131,7 @@ def test_errors_are_told_at_every_budget_that_is_accepted(row):
         accepted += 1
         assert np.isfinite(sv.error_std).all(), n_evaluations
         assert (sv.error_std > 0).any(), n_evaluations
-    assert (accepted > 5) != row.is_exact
-
-
-def test_exact_results_have_no_error():
-    sv = build("shear")(X, max_evals=512, error_bounds=True)
-    assert (sv.error_std == 0).all()
-    np.testing.assert_array_equal(sv.lower_bounds, sv.values)
+    assert (accepted > 3) != row.is_exact
 
 
 @pytest.mark.parametrize(
@@ -240,17 +212,6 @@ def test_slices(name):
     assert len(sv) == 3
 
 
-def test_reductions_and_cohorts():
-    sv = build(feature_names=COLUMNS)(rows(12, 9), max_evals=110)
-    np.testing.assert_allclose(sv.abs.mean(0).values, np.abs(sv.values).mean(axis=0))
-    assert sv.sum(0).shape == (9,)
-    cohorts = sv.cohorts(["low" if row[0] < 0 else "high" for row in sv.data])
-    assert set(cohorts.cohorts) == {"low", "high"}
-    assert sum(len(part) for part in cohorts.cohorts.values()) == 12
-    by_tree = sv.cohorts(2)
-    assert len(by_tree.cohorts) == 2
-
-
 def test_slices_of_groups_keep_what_is_shown():
     x = np.array([[1.0, 0, 3], [0, 1, 4]])
     sv = build(
@@ -293,20 +254,6 @@ def test_last_estimate_says_what_was_spent(name):
 
 
 @every_name
-@pytest.mark.parametrize("model", [curved, curved_columns])
-def test_explain_row_gives_what_the_call_gives(name, model):
-    explainer = build(name, model, feature_names=COLUMNS)
-    sv = explainer(X, error_bounds=True, **budget(name, 150))
-    for place, row in enumerate(X):
-        made = explainer.explain_row(row, error_bounds=True, **budget(name, 150))
-        np.testing.assert_allclose(made["values"], sv.values[place], **ROUNDING)
-        np.testing.assert_allclose(made["expected_values"], sv.base_values[place], **ROUNDING)
-        np.testing.assert_allclose(made["error_std"], sv.error_std[place], **ROUNDING)
-        assert made["mask_shapes"] == [(9,)]
-        assert made["main_effects"] is None
-
-
-@every_name
 def test_explain_row_takes_what_shap_passes(name):
     # As shap's own __call__ calls it.
     made = build(name).explain_row(
@@ -337,29 +284,7 @@ def test_explain_row_takes_what_shap_passes(name):
     assert set(wanted) <= set(made)
 
 
-def test_explain_row_of_groups_and_images():
-    made = build("shear", groups={"pair": [0, 1]}).explain_row(X[0], max_evals=110)
-    assert made["values"].shape == (8,)
-    assert made["mask_shapes"] == [(8,)]
-
-    def of_images(x):
-        return curved(x.reshape(len(x), -1))
-
-    masker = lambda mask, x: (x * mask.reshape(x.shape))[None]  # noqa: E731
-    made = build("shear", of_images, masker).explain_row(X[0].reshape(3, 3), max_evals=110)
-    assert made["values"].shape == (9,)
-    assert made["mask_shapes"] == [(3, 3)]
-
-
 # Reproducibility
-
-
-@every_name
-def test_the_same_call_twice_gives_the_same(name):
-    explainer = build(name)
-    first, second = explainer(X, **budget(name)), explainer(X, **budget(name))
-    np.testing.assert_array_equal(first.values, second.values)
-    np.testing.assert_array_equal(build(name)(X, **budget(name)).values, first.values)
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
@@ -387,15 +312,6 @@ def test_global_random_states_are_not_touched(name, seed):
         build(name, net, masker, seed=seed)(X, **budget(name))
     np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
     assert torch.equal(torch_before, torch.get_rng_state())
-
-
-def test_global_random_states_do_not_matter():
-    values = []
-    for state in (1, 2):
-        np.random.seed(state)  # noqa: NPY002
-        torch.manual_seed(state)
-        values.append(build()(X, max_evals=110).values)
-    np.testing.assert_array_equal(*values)
 
 
 # Copies and files
@@ -484,14 +400,6 @@ def of_frame(frame):
     return curved_columns(frame[COLUMNS].to_numpy(float))
 
 
-def test_cloudpickle_takes_lambdas():
-    explainer = build(model=lambda x: curved(x) + 1, link=lambda y: y + 1)
-    copied = pickle.loads(cloudpickle.dumps(explainer))
-    np.testing.assert_array_equal(
-        copied(X, max_evals=110).values, explainer(X, max_evals=110).values
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.versions
 def test_other_processes_give_the_same(tmp_path):
@@ -509,20 +417,6 @@ def test_other_processes_give_the_same(tmp_path):
     np.testing.assert_array_equal(
         np.load(tmp_path / "values.npy"), explainer(X, max_evals=110).values
     )
-
-
-@pytest.mark.parametrize(
-    "backend",
-    ["threading", pytest.param("loky", marks=pytest.mark.slow)],
-)
-def test_joblib_workers_explain(backend):
-    explainer = build("shear")
-    wanted = explainer(X, max_evals=110).values
-    with joblib.parallel_config(backend=backend):
-        parts = joblib.Parallel(n_jobs=2)(
-            joblib.delayed(explainer)(X[[place]], max_evals=110) for place in range(3)
-        )
-    np.testing.assert_allclose(np.concatenate([p.values for p in parts]), wanted, **ROUNDING)
 
 
 def saved(explainer, cls):
@@ -545,14 +439,6 @@ def test_saved_explainers_keep_everything(name, through):
     assert_same(restored, explainer)
 
 
-def test_saved_links_are_kept():
-    explainer = build(model=probability, link=shap.links.logit)
-    restored = saved(explainer, shap_ext.ShearExplainer)
-    np.testing.assert_array_equal(
-        restored(X, max_evals=110).values, explainer(X, max_evals=110).values
-    )
-
-
 @pytest.mark.parametrize(
     "wrap",
     [lambda b: b, shap.maskers.Independent, shap.maskers.Partition],
@@ -565,25 +451,12 @@ def test_saved_explainers_of_frames(wrap):
     assert_same(saved(explainer, shap.Explainer), explainer, frame)
 
 
-def test_saved_explainers_keep_the_types_of_the_background():
-    # Rows of whole numbers against a background of fractions.
-    background = pd.DataFrame(BACKGROUND, columns=COLUMNS)
-    frame = pd.DataFrame((X * 3).round().astype(int), columns=COLUMNS)
-    explainer = full(model=of_frame, background=background)
-    assert_same(saved(explainer, shap.Explainer), explainer, frame)
-
-
 def test_saved_without_masker():
     restored = saved(shap.Explainer(curved, algorithm="shear", seed=2), shap.Explainer)
     assert restored.masker is None
     assert restored.seed == 2
     with pytest.warns(UserWarning, match="zero"):
         restored(X, max_evals=110)
-
-
-def test_saved_modules():
-    explainer = full(model=network(9, 3))
-    assert_same(saved(explainer, shap_ext.ShearExplainer), explainer)
 
 
 def test_several_explainers_in_one_file():

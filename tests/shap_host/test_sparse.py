@@ -199,21 +199,6 @@ def test_many_sparse_background_rows_are_announced():
     )
 
 
-def test_the_users_matrices_are_left_as_they_were():
-    x, background = scipy.sparse.csr_matrix(X), scipy.sparse.csr_matrix(BACKGROUND)
-
-    def spoiling(x):
-        made = of_sparse(x)
-        x.data[:] = 7
-        return made
-
-    explainer = shap.Explainer(spoiling, background, algorithm="enumeration")
-    background.data[:] = 0  # what happens to it later is not the explainer's
-    sv = explainer(x)
-    np.testing.assert_array_equal(x.toarray(), X)
-    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
-
-
 def test_zeros_of_both_signs_are_the_same_in_sparse_rows():
     """toarray() gives 0.0 for a stored -0.0, so that models cannot tell them apart."""
     stored = scipy.sparse.csr_matrix((np.array([-0.0, 2.0]), ([0, 0], [0, 1])), shape=(1, 3))

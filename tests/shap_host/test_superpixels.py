@@ -1,7 +1,5 @@
 """Images by segments: values, backgrounds, painting, plots, bad input."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -140,18 +138,6 @@ def test_shap_s_own_explainers_take_it():
         masker.paint(ours)
 
 
-def test_images_of_different_sizes():
-    images = [IMAGES[0], IMAGES[1, :4, :5]]
-
-    def mean(images):
-        return np.square(images[..., 0]).mean(axis=(1, 2))
-
-    found = shap.Explainer(mean, Superpixels((2, 2), 0.0), algorithm="enumeration")(images)
-    for image, values in zip(images, found.values, strict=True):
-        assert values.shape == image.shape
-        assert values.sum() == pytest.approx(mean(image[None])[0])
-
-
 def test_integers_stay_integers_and_equal_segments_cost_nothing():
     image = np.full((1, 6, 8, 3), 120, dtype=np.uint8)
     image[0, :2, :2], image[0, 4:, 6:] = 90, 250
@@ -181,17 +167,6 @@ def test_each_coalition_is_evaluated_on_some_of_many_backgrounds():
         IMAGES, **arguments
     )
     np.testing.assert_allclose(found.error_std.mean(), of_table.error_std.mean(), rtol=0.2)
-
-
-def test_streams_interactions_and_copies():
-    masker = Superpixels(LABELS, OTHERS)
-    explainer = shap.Explainer(model, masker, algorithm="oddgp", seed=0)
-    wanted = explainer(IMAGES)
-    again = pickle.loads(pickle.dumps(explainer))(IMAGES)
-    np.testing.assert_array_equal(again.values, wanted.values)
-    pairs = explainer(IMAGES, interactions=True)
-    assert pairs.values.shape == (2, 4, 4, 3)
-    np.testing.assert_allclose(pairs.values.sum((1, 2)), wanted.values.sum((1, 2, 3)), **ROUNDING)
 
 
 def test_streams_hold_images(tmp_path):

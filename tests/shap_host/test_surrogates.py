@@ -14,7 +14,7 @@ from shap_ext import Surrogate
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import conditional_values, shapley_values
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
@@ -115,22 +115,6 @@ def test_explainers_are_saved_with_their_surrogates(tmp_path):
     np.testing.assert_array_equal(found[0], explainer(KINDS).values)
     with pytest.raises(InvalidArgumentError, match="without its model"):
         pickle.loads(pickle.dumps(Surrogate(model))).fit(X)
-
-
-def test_groups_come_and_go_together():
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    groups = {"both": ["a", "b"]}
-    explainer = shap.Explainer(
-        lambda rows: model(rows[list("abcd")]),
-        frame[:1],
-        algorithm="simshap",
-        training_data=frame,
-        surrogate=True,
-        groups=groups,
-        epochs=3,
-        seed=0,
-    )
-    assert explainer(frame[:5]).shape == (5, 3)
 
 
 def test_files(surrogate, tmp_path):

@@ -127,33 +127,6 @@ def test_explanations_have_the_form_of_shaps_own(texts, function):
         np.testing.assert_allclose(own.sum(axis=0), other.sum(axis=0), **ROUNDING)
 
 
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_a_text_is_explained_as_if_alone(name):
-    texts = [" ".join(f"w{n}" for n in range(first, first + length)) for first, length in
-             [(0, 12), (3, 9), (1, 12), (2, 3)]]  # fmt: skip
-    explainer = shap.Explainer(
-        lambda texts: np.sin(
-            [len(text) + 2.0 * text.count("w3") * text.count("w5") for text in texts]
-        ),
-        shap.maskers.Text(r"\W+"),
-        algorithm=name,
-        seed=0,
-    )
-    together = explainer(texts, max_evals=120, error_bounds=True)
-    for place, text in enumerate(texts):
-        alone = explainer([text], max_evals=120, error_bounds=True)
-        np.testing.assert_allclose(together.values[place], alone.values[0], **ROUNDING)
-        np.testing.assert_allclose(together.error_std[place], alone.error_std[0], **ROUNDING)
-    width = together.upper_bounds[0] - together.lower_bounds[0]
-    assert (width > 2 * 1.9599 * together.error_std[0]).all()
-    np.testing.assert_allclose(
-        together.upper_bounds[0] + together.lower_bounds[0], 2 * together.values[0], **ROUNDING
-    )
-    explainer(texts, max_evals=120)
-    assert (explainer.last_estimate.evaluations <= 120).all()
-    assert explainer.last_estimate.evaluations[3] == 8  # tokens that a row lacks cost nothing
-
-
 def test_texts_come_as_lists_arrays_series_columns_and_datasets():
     class Column:
         """What a dataset of Hugging Face looks like."""
@@ -256,30 +229,6 @@ def test_rows_and_coalitions_share_calls_of_the_model():
     first = next(call for call in seen.calls[1:] if len(call) > 1)
     assert any("b" in text for text in first)  # of the second row
     assert any("d" in text for text in first)  # and of another
-
-
-@pytest.mark.parametrize("function", [model, first_output])
-@pytest.mark.parametrize("texts", [TEXTS, ["not good", "so good"]], ids=["ragged", "equal"])
-def test_text_and_bar_plots_take_them(function, texts):
-    sv = shap.Explainer(function, shap.maskers.Text(r"\W+"), algorithm="shear", seed=0)(
-        texts, error_bounds=True
-    )
-    single = sv if function is first_output else sv[:, :, "Output 1"]
-    for page in (shap.plots.text(sv, display=False), shap.plots.text(sv[0], display=False)):
-        assert "good" in page and "not" in page
-    shap.plots.bar(single[0], show=False)
-    shap.plots.bar(single.abs.mean(0), show=False)
-    shap.plots.bar(single[:, "good"], show=False) if len(texts) == 1 else None
-    shap.plots.waterfall(single[1], show=False)
-
-
-def test_a_row_alone_has_the_form_of_shaps_own():
-    masker = shap.maskers.Text(r"\W+")
-    made = shap.Explainer(model, masker, algorithm="enumeration").explain_row("this is not good")
-    assert made["mask_shapes"] == [(4,)]
-    np.testing.assert_allclose(
-        made["values"], values_by_oracle(masker, model, "this is not good"), **ROUNDING
-    )
 
 
 def test_links_and_outputs_of_texts():

@@ -279,21 +279,6 @@ def test_the_most_likely_words_of_each_row():
         )
 
 
-def test_pipelines_equal_the_networks_they_wrap():
-    """Up to the pipeline's own arithmetic, which is in single precision."""
-    pipeline = classifier()
-
-    def by_hand(texts):
-        inputs = pipeline.tokenizer(list(map(str, texts)), return_tensors="pt", padding=True)
-        with torch.no_grad():
-            return torch.softmax(pipeline.model(**inputs).logits, dim=-1)
-
-    sv = shap.Explainer(pipeline, algorithm="shear", seed=0)(TEXTS)
-    own = shap.Explainer(by_hand, pipeline.tokenizer, algorithm="shear", seed=0)(TEXTS)
-    for one, other in zip(sv.values, own.values, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-
-
 # Tokenizers of transformers, and how absent tokens are masked
 
 

@@ -4,6 +4,7 @@ A grid of frames, maskers and models, each by three algorithms with all coalitio
 enumeration that knows none of these.
 """
 
+from itertools import product
 from typing import Any
 
 import lightgbm
@@ -31,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.thin_products import covering
 
 NAMES = ["age", "income", "rent", "debt"]
 NUMBERS = np.random.default_rng(0).normal(size=(120, 4)).round(1)
@@ -66,7 +68,7 @@ CATEGORIES = boosted(with_categories(NUMBERS))
 PIPELINE = make_pipeline(StandardScaler(), LogisticRegression()).fit(FRAME, ILL)
 
 
-def product(rows):
+def product_of_two(rows):
     columns = [np.asarray(rows[name]) for name in NAMES] if hasattr(rows, "columns") else None
     return columns[0] * columns[1] if columns else (rows.T[0] * rows.T[1])
 
@@ -83,7 +85,7 @@ MODELS = {
         None,
     ),
     "pipeline": (PIPELINE, by_name(PIPELINE, method="decision_function"), "raw", None),
-    "function": (product, lambda x: x[:, 0] * x[:, 1], "raw", None),
+    "function": (product_of_two, lambda x: x[:, 0] * x[:, 1], "raw", None),
 }
 
 FRAMES: dict[str, Any] = {
@@ -112,17 +114,24 @@ def masker_of(name, frame, in_form):
     return None
 
 
-@pytest.mark.parametrize("masker", ["rows", "kmeans", "Partition", "none"])
-@pytest.mark.parametrize("form", FRAMES)
-@pytest.mark.parametrize("kind", MODELS)
+def fits(kind, form, masker):
+    """Tell what can be: shap's maskers need numbers, LightGBM takes categories in pandas alone."""
+    if kind == "categories":
+        return masker == "rows" and form in ("pandas", "nullable")
+    return form != "sparse" or (masker != "Partition" and kind not in ("function", "pipeline"))
+
+
+ALL_CALLS = [
+    call for call in product(MODELS, FRAMES, ("rows", "kmeans", "Partition", "none")) if fits(*call)
+]
+
+
+@pytest.mark.parametrize("call", [ALL_CALLS[i] for i in covering(ALL_CALLS)], ids=", ".join)
 @pytest.mark.filterwarnings("ignore:.*feature names", "ignore:No masker was given")
-def test_the_model_alone_says_what_is_explained(kind, form, masker):
+def test_the_model_alone_says_what_is_explained(call):
+    kind, form, masker = call
     model, function, unit, names = MODELS[kind]
     has_categories = kind == "categories"
-    if has_categories and (masker != "rows" or form not in ("pandas", "nullable")):
-        pytest.skip("shap's maskers need numbers, and LightGBM takes categories in pandas alone")
-    if form == "sparse" and (masker == "Partition" or kind in ("function", "pipeline")):
-        pytest.skip("takes no sparse rows")
     table = with_categories(NUMBERS) if has_categories else FRAME
     in_form = FRAMES[form]
     rows = in_form(table[20 : 20 + N_ROWS])
