@@ -123,7 +123,7 @@ DRAWN = [row for row in ESTIMATORS if row.options.get("complement") != "none"]
 @pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.id)
 def test_errors_are_told_at_every_budget_that_is_accepted(row):
     explainer, accepted = row.explainer(curved, BACKGROUND, seed=0, **row.options), 0
-    for n_evaluations in range(20, 160, 20):
+    for n_evaluations in range(20, 260, 19):
         try:
             sv = explainer(X, max_evals=n_evaluations, error_bounds=True)
         except BudgetError:
