@@ -12,7 +12,7 @@ class Item:
     def __init__(self, function, indices=None, names=(), marker=None):
         self.nodeid, self.names, self.marker = f"{function}[{indices}]", names, marker
         if indices is not None:
-            self.callspec = SimpleNamespace(indices=indices)
+            self.callspec = SimpleNamespace(params=indices)
 
     def get_closest_marker(self, name):
         return name == self.marker
@@ -36,8 +36,8 @@ def items_of(function, marker=None, **numbers):
 
 def test_of_two_parameters_each_value_is_left_and_all_about_as_often():
     kept = thinned(items_of("test_a", x=7, y=3))
-    assert sorted(item.callspec.indices["x"] for item in kept) == list(range(7))
-    used = [item.callspec.indices["y"] for item in kept]
+    assert sorted(item.callspec.params["x"] for item in kept) == list(range(7))
+    used = [item.callspec.params["y"] for item in kept]
     assert sorted(used.count(value) for value in range(3)) == [2, 2, 3]
 
 
@@ -47,7 +47,7 @@ def test_of_more_parameters_each_pair_of_values_is_left():
     assert 15 <= len(kept) <= 20 < len(items)
 
     def pairs(of):
-        return {pair for i in of for pair in combinations(i.callspec.indices.items(), 2)}
+        return {pair for i in of for pair in combinations(i.callspec.params.items(), 2)}
 
     assert pairs(kept) == pairs(items)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from itertools import combinations
+from operator import itemgetter
 
 MOST_UNTHINNED = 4
 """Products of so many combinations, such as those of two flags, run whole."""
@@ -51,11 +52,13 @@ def _kept(items):
 
 
 def _columns(item):
-    """Return the item's place in each list of parameters; names that are set together are one."""
+    """Return what tells the values of each parameter; names that are set together are one."""
     first_of = {}
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
         first_of |= dict.fromkeys(names, names[0])
-    indices = {first_of.get(name, name): index for name, index in item.callspec.indices.items()}
-    return [index for _, index in sorted(indices.items())]
+    columns = defaultdict(tuple)
+    for name, value in sorted(item.callspec.params.items(), key=itemgetter(0)):
+        columns[first_of.get(name, name)] += (id(value),)  # the items of a function share values
+    return list(columns.values())
