@@ -19,7 +19,7 @@ from .errors import (
     rows_counted_from,
 )
 from .frames import frame_like, narwhals_frame, pandas_frame
-from .workers.pickles import Pickled, loaded_once
+from .workers import Pickled, loaded_once
 
 _SPARK_TYPES = {
     "bool": "boolean",
@@ -33,9 +33,6 @@ _SPARK_TYPES = {
     "datetime64[ns]": "timestamp",
     "datetime64[us]": "timestamp",
 }
-
-
-_ADVICE = "Make the model in a module or script, without locks, open files and generators."
 
 
 def _type_with_missing(column: Any, dtype: Any) -> Any:
@@ -189,7 +186,7 @@ class BatchFunction:
         rows = _columns(batch, list(self.features), "batch")
         if len(rows) == 0:  # engines also call with empty partitions
             return self.meta
-        explain: FrameExplainer = loaded_once(self._explainer.data, self._explainer.digest)
+        explain: FrameExplainer = loaded_once(self._explainer.data)
         with rows_counted_from(0):
             attributions = explain(rows)
         _, has_errors, _ = self.number_columns
@@ -258,7 +255,7 @@ def make_batch_function(
         names(f"{prefix}error_") if has_errors else (),
         tuple(f"{prefix}base_value{ending}" for ending in endings),
     )
-    pickled = Pickled.from_object(explain, _ADVICE)
+    pickled = Pickled.from_object(explain)
     return BatchFunction(pickled, tuple(features), kept.iloc[:0], number_columns)
 
 

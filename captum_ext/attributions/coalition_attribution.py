@@ -30,7 +30,7 @@ from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
-from shapley_adapters.workers.worker_processes import checked_n_jobs
+from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
@@ -588,13 +588,12 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         Parameters
         ----------
         rows : Tensor, tuple of Tensors, array, memory map, path, object of pyarrow, or iterable
-            The rows. A path ends in `.npy`, `.parquet`, `.arrow` or `.feather`, or is a folder of
-            Parquet files. Each item of another iterable, such as a DataLoader or a generator, is a
-            batch: a tensor, or a tuple of tensors for several inputs.
+            The rows. A path ends in `.npy`, `.csv`, `.parquet`, `.arrow` or `.feather`, or is a
+            folder of Parquet files. Each item of another iterable, such as a DataLoader or a
+            generator, is a batch: a tensor, or a tuple of tensors for several inputs.
         out : str or Path
-            Where attributions go. The end of the name chooses the format: `.npy` for an array that
-            `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
-            or `.arrow` for a folder with a file for each chunk (needs pyarrow).
+            The folder where attributions go, in one file for each chunk. The end of the name
+            chooses the format: `.npz` of NumPy, `.parquet` (needs pyarrow) or `.csv`.
         roles : sequence of str, optional
             The roles of the parts of a batch, such as `("inputs", "target")`: names of arguments of
             `attribute` with an entry for each row, or `"unused"`. By default all are inputs; a

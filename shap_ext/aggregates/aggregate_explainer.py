@@ -18,7 +18,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
-from shapley_adapters.workers.worker_processes import checked_n_jobs
+from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer

@@ -41,7 +41,7 @@ from shapley_adapters.interactions.result import (
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
-from shapley_adapters.workers.worker_processes import checked_n_jobs
+from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
@@ -574,13 +574,13 @@ class CoalitionExplainer(ModelExplainer):
         Parameters
         ----------
         rows : array, memory map, DataFrame, sparse matrix, path, object of pyarrow, or iterable
-            The rows. A path ends in `.npy`, `.parquet`, `.arrow` or `.feather`, or is a folder of
-            Parquet files. Each item of another iterable, such as a generator or a DataLoader, is
-            a valid argument of `explainer(X)`: a batch of rows, or one row of a table.
+            The rows. A path ends in `.npy`, `.csv`, `.parquet`, `.arrow` or `.feather`, or is a
+            folder of Parquet files. Each item of another iterable, such as a generator or a
+            DataLoader, is a valid argument of `explainer(X)`: a batch of rows, or one row of a
+            table.
         out : str or Path
-            Where the values go. The end of the name chooses the format: `.npy` for an array that
-            `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
-            or `.arrow` for a folder with a file for each chunk (needs pyarrow).
+            The folder where the values go, in one file for each chunk. The end of the name chooses
+            the format: `.npz` of NumPy, `.parquet` (needs pyarrow) or `.csv`.
         checkpoint : bool
             Whether to go on with the results that a stopped call wrote to `out`. The result is
             then the same, bit for bit, as without a stop. A checkpoint of other rows, another

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-from shapley_adapters.thread_limits import one_blas_thread
+from shapley_adapters.workers import one_blas_thread
 from tests.helpers.reference_games import random_game
 
 X = np.random.default_rng(0).normal(size=(2, 8))
@@ -116,7 +116,7 @@ def test_a_process_forked_during_a_solution_has_its_threads_back():
 import os, threading
 import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
-from shapley_adapters.thread_limits import one_blas_thread
+from shapley_adapters.workers import one_blas_thread
 
 def blas_threads():
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
@@ -147,34 +147,3 @@ print(status, blas_threads())
         capture_output=True, text=True, check=True, timeout=60, env=environment,
     )  # fmt: skip
     assert done.stdout.split() == ["0", "{3}"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_process_forked_after_a_call_keeps_the_threads_that_were_set_since():
-    code = """
-import os
-import numpy as np
-from threadpoolctl import threadpool_info, threadpool_limits
-import shap_ext
-
-def blas_threads():
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-threadpool_limits(3, "blas")
-explainer = shap_ext.OddGPExplainer(
-    lambda x: np.tanh(x).prod(axis=1), np.zeros((1, 8)), seed=0
-)
-explainer(np.ones((1, 8)), max_evals=100)
-assert blas_threads() == {3}
-threadpool_limits(2, "blas")
-child = os.fork()
-if child == 0:
-    os._exit(0 if blas_threads() == {2} else 1)
-print(os.waitpid(child, 0)[1], blas_threads())
-"""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True, text=True, check=True, timeout=60, env=environment,
-    )  # fmt: skip
-    assert done.stdout.split() == ["0", "{2}"]

@@ -9,7 +9,7 @@ import shap
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters import thread_limits
+from shapley_adapters import workers
 from shapley_adapters.estimators.odd_gp import games
 from shapley_adapters.estimators.odd_gp.fitting import fitted
 
@@ -32,7 +32,7 @@ def explain(rows=X):
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
-    monkeypatch.setattr(thread_limits, "_n_cores", lambda: 4)
+    monkeypatch.setattr(workers, "n_cores", lambda: 4)
 
 
 @pytest.fixture
@@ -74,13 +74,6 @@ def test_two_threads_solve_at_the_same_time(monkeypatch):
         explain(X[0] * np.array([[1.0], [1.001]]))  # alike, so that their coalitions are the same
 
 
-def test_a_row_alone_is_as_among_others():
-    with threadpool_limits(2, "blas"):
-        together = explain()
-        for row in (0, 9, 36):
-            np.testing.assert_array_equal(explain(X[[row]])[0], together[row])
-
-
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_errors_of_a_thread_are_raised_and_blas_threads_restored(error, monkeypatch):
     def fail(*_):
@@ -111,33 +104,16 @@ def test_numpy_settings_of_the_caller_hold_in_threads(monkeypatch):
 
 def test_the_number_of_threads():
     with threadpool_limits(1, "blas"):
-        assert thread_limits.n_threads_for_rows() == 1
+        assert workers.n_threads_for_rows() == 1
         with joblib.parallel_config(n_jobs=2):
-            assert thread_limits.n_threads_for_rows() == 2
+            assert workers.n_threads_for_rows() == 2
     with threadpool_limits(3, "blas"):
-        assert thread_limits.n_threads_for_rows() == 3
+        assert workers.n_threads_for_rows() == 3
         with joblib.parallel_config(n_jobs=1):
-            assert thread_limits.n_threads_for_rows() == 1
+            assert workers.n_threads_for_rows() == 1
         # Jobs of joblib share the cores already.
-        count = joblib.delayed(thread_limits.n_threads_for_rows)
+        count = joblib.delayed(workers.n_threads_for_rows)
         jobs = joblib.Parallel(n_jobs=2, backend="threading")
         assert jobs([count(), count()]) == [1, 1]
     with threadpool_limits(64, "blas"):
-        assert thread_limits.n_threads_for_rows() == 4  # the cores
-
-
-@pytest.mark.parametrize(("budget", "least", "most"), [(200, 16, 10**9), (4000, 1, 4)])
-def test_memory_bounds_the_number_of_threads(budget, least, most, monkeypatch):
-    numbers = []
-
-    def note(compute, rows, max_threads):
-        numbers.append(max_threads)
-        return [compute(row) for row in rows]
-
-    monkeypatch.setattr(games, "map_in_threads", note)
-    explainer = shap.Explainer(
-        lambda x: x.sum(axis=1), np.zeros((1, 48)), algorithm="oddgp", seed=0
-    )
-    explainer(np.ones((1, 48)), max_evals=budget, silent=True)
-    assert numbers
-    assert all(least <= number <= most for number in numbers)
+        assert workers.n_threads_for_rows() == 4  # the cores

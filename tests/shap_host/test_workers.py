@@ -1,6 +1,5 @@
 """One explainer and one masker shared by threads, and explainers sent to other processes."""
 
-import multiprocessing
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -114,18 +113,6 @@ def test_eight_threads_find_what_one_does(case):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-10)
 
 
-def test_threads_may_share_a_masker_among_explainers():
-    masker, rows_of_text = shap.maskers.Text(r"\W+"), texts()
-
-    def explain(row):
-        explainer = shap.Explainer(first_output, masker, algorithm="leastsquares", seed=0)
-        return explain_one(explainer, (rows_of_text,), row)
-
-    wanted = [explain(row) for row in range(N_ROWS)]
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        assert_identical(list(pool.map(explain, range(N_ROWS))), wanted)
-
-
 # Without shap's Composite, which pickle cannot read.
 SENT = ["text", "image", "partition", "function"]
 
@@ -143,17 +130,4 @@ def test_joblib_finds_what_one_process_does(case, backend):
         found = joblib.Parallel()(
             joblib.delayed(explain_one)(explainer, inputs, row) for row in range(n_rows)
         )
-    assert_identical(found, wanted)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.slow
-@pytest.mark.versions
-def test_processes_find_what_one_does(method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"{method} is not to be had on this system")
-    explainer, inputs = built("text")
-    wanted = [explain_one(explainer, inputs, row) for row in range(20)]
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        found = pool.starmap(explain_one, [(explainer, inputs, row) for row in range(20)])
     assert_identical(found, wanted)

@@ -13,7 +13,7 @@ from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
 from ..criteria.attribution_arrays import ORDERS, checked_attributions
 from ..errors import InvalidArgumentError
-from ..thread_limits import one_blas_thread
+from ..workers import one_blas_thread
 from .centroids import KemenyRanking, centroid, checked_order, checked_power, kemeny_young
 from .convex import checked_weights, combined
 from .low_complexity import descend, shrink

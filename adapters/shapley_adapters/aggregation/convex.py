@@ -17,7 +17,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray
 from ..criteria.attribution_arrays import entropy_of_shares
 from ..criteria.faithfulness import pearson
 from ..errors import InvalidArgumentError
-from ..thread_limits import one_blas_thread
+from ..workers import one_blas_thread
 
 Loss: TypeAlias = Callable[[FloatArray], FloatArray]
 

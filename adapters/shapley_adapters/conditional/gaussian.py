@@ -12,7 +12,7 @@ import scipy.special
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
-from ..thread_limits import one_blas_thread
+from ..workers import one_blas_thread
 from .coalition_cache import CoalitionCache
 from .columns import checked_numbers
 

@@ -18,7 +18,7 @@ from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
-from ..thread_limits import one_blas_thread
+from ..workers import one_blas_thread
 from .attribution_arrays import ORDERS, checked_attributions, counts_of_steps, first_features
 
 _LEAST_PROBABILITY = 1e-15

@@ -22,7 +22,7 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..memory_bounds import memory_limit
-from ..workers.worker_processes import jobs_of
+from ..workers import n_workers_for
 from .settings import (
     OPERATIONS_PER_SECOND,
     RowBudget,
@@ -134,7 +134,7 @@ class Costs:
         self.sizes, counts = np.unique(n_active[n_active > 0], return_counts=True)
         self.n_rows_of = dict(zip(self.sizes.tolist(), counts.tolist(), strict=True))
         self.n_players = max(self.n_rows_of, default=0)
-        self.n_workers = jobs_of(self.settings.n_jobs, self.game.n_rows).n_workers
+        self.n_workers = n_workers_for(self.settings.n_jobs, self.game.n_rows)
 
     def measure_model(self, n_evaluations: int, seconds: float = np.inf) -> None:
         """Time the model by a few coalitions of the first row with most players.

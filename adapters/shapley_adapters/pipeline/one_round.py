@@ -20,7 +20,7 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..remote import Usage
-from ..workers.worker_processes import jobs_of
+from ..workers import n_workers_for
 from .background_plans import background_drawing
 from .costs import Costs, warn_of_long_call
 from .drawing import repeated_drawing
@@ -101,7 +101,7 @@ def unchecked_round(
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
     estimator, settings, memory = run.estimator, run.settings, run.memory
-    jobs = jobs_of(settings.n_jobs, game.n_rows)
+    n_workers = n_workers_for(settings.n_jobs, game.n_rows)
     is_counted = not estimator.needs_graph and run.drawing is None
     total = int(run.most_evaluations().sum()) if is_counted else None
     delay = settings.progress_delay
@@ -118,7 +118,7 @@ def unchecked_round(
         evaluate = Evaluator(
             run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
         )
-        if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
+        if n_workers > 1:  # an error says which row it is, before the workers and in them
             name_row = partial(raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
         (drawn_ends,) = evaluate([run.ends_request()])
@@ -152,13 +152,13 @@ def unchecked_round(
             run.traced_limit,
             estimator.has_unions,
         )
-        if jobs.n_workers == 1:
+        if n_workers == 1:
             for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
                 run.estimate_block(rows, drawn_ends[rows], evaluate, result)
         else:
-            estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
+            estimate_in_workers(run, n_workers, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
-    of_model = evaluate.spent[0] if jobs.n_workers == 1 else np.nan
+    of_model = evaluate.spent[0] if n_workers == 1 else np.nan
     result = replace(result, seconds=Seconds(of_model, perf_counter() - started - of_model))
     return result, partial(_checked, result, run, ends, noise)
 

@@ -24,7 +24,7 @@ from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
-from ..thread_limits import one_blas_thread
+from ..workers import one_blas_thread
 from .designs import (
     GroupDesigns,
     PendingRows,

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ...array_types import BoolArray, DistanceArray, FloatArray
 from ...interactions.indices import Index, all_sets
-from ...thread_limits import map_in_threads, n_threads_within_memory
+from ...workers import map_in_threads, n_threads_within_memory
 from .fitting import Fit, alike, fitted, fitted_alike, is_of_pairs, likeliest
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
