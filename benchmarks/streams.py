@@ -3,7 +3,7 @@
 Each case runs in a process of its own, whose peak of resident memory is printed. The model is
 cheap and the budget small, because only memory that grows with the rows is of interest.
 
-    python benchmarks/streams.py [--quick] [--formats npy parquet]
+    python benchmarks/streams.py [--quick] [--formats npz parquet csv]
 """
 
 import argparse
@@ -35,7 +35,7 @@ LIMIT_MB = 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows, to see that it runs")
-    parser.add_argument("--formats", nargs="+", default=["npy", "parquet"])
+    parser.add_argument("--formats", nargs="+", default=["npz", "parquet"])
     parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.case:

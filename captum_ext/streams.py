@@ -21,10 +21,14 @@ from shapley_adapters.batch_function import (
 )
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import floats_from_frame
-from shapley_adapters.streams.explained_stream import ExplainedBlock, StreamCall, explain_stream
-from shapley_adapters.streams.files import checked_out
-from shapley_adapters.streams.journal import option_texts, text_of
-from shapley_adapters.streams.sources import Block, n_rows_known, n_rows_of, opened
+from shapley_adapters.row_sources import Block, n_rows_known, n_rows_of, opened
+from shapley_adapters.streamed_values import ExplainedBlock
+from shapley_adapters.streams import (
+    StreamCall,
+    explain_stream,
+    option_texts,
+    text_of,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .argument_types import Baselines, FeatureMask, Inputs, Target
@@ -89,7 +93,7 @@ def attribute_stream(
         progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
         name=method.get_name(),
     )
-    return StreamedAttributions(checked_out(out), explain_stream(call))
+    return StreamedAttributions(explain_stream(call))
 
 
 def _check_options(method: Any, passed_options: dict[str, Any]) -> None:

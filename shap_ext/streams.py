@@ -13,6 +13,7 @@ import pandas as pd
 import scipy.sparse
 import shap
 
+from shapley_adapters import streams
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.batch_function import (
     BatchAttributions,
@@ -21,19 +22,17 @@ from shapley_adapters.batch_function import (
 )
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame, with_floats
-from shapley_adapters.streams import explained_stream
-from shapley_adapters.streams.explained_stream import ExplainedBlock, StreamCall
-from shapley_adapters.streams.files import checked_out
-from shapley_adapters.streams.journal import option_texts, text_of
-from shapley_adapters.streams.sources import (
+from shapley_adapters.row_sources import (
     Block,
+    batches_of,
     is_arrow,
     is_sliced,
-    items_of,
     join_tables,
     n_rows_known,
     opened,
 )
+from shapley_adapters.streamed_values import ExplainedBlock
+from shapley_adapters.streams import StreamCall, option_texts, text_of
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from .argument_types import Outputs
@@ -114,14 +113,13 @@ def explain_stream(
         progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
         name=explainer.name,
     )
-    journal = explained_stream.explain_stream(call)
-    again = source if is_sliced(source) else None
-    return StreamedExplanations(checked_out(out), journal, again)
+    folder = streams.explain_stream(call)
+    return StreamedExplanations(folder, source if is_sliced(source) else None)
 
 
 def _blocks(explainer: Any, rows: Any, size: int, batched: bool) -> Iterator[Block]:
     """Yield the batches of a source as tables."""
-    for item in items_of(rows, size):
+    for item in batches_of(rows, size):
         yield (_table_of(explainer, item, batched),)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame, with_floats
-from shapley_adapters.streams.sources import Block, is_arrow, is_sliced, items_of, slices_of
+from shapley_adapters.row_sources import Block, batches_of, is_arrow, is_sliced, slices_of
 
 from .baselines import BaselineDistribution
 from .forward_arguments import PerExample, Shared, as_tuple
@@ -97,7 +97,7 @@ class StreamedRows:
         if is_table:
             yield from zip(*(slices_of(part, size) for part in self.rows), strict=True)
         else:
-            yield from items_of(self.rows, size)
+            yield from batches_of(self.rows, size)
 
     def _parts(self, item: Any) -> tuple[Any, ...]:
         """Return the parts of a batch, and check that their roles are known."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.streams import StreamedValues
+from shapley_adapters.streamed_values import StreamedValues
 
 from ..inputs.feature_groups import FeatureGroups
 
@@ -104,8 +104,7 @@ class StreamedAttributions(StreamedValues):
     Attributes
     ----------
     values : array, (R, output shape, shape of an example)
-        The attributions of the first input: a memory map, or read into memory from Parquet or
-        Arrow.
+        The attributions of the first input, read into memory.
     base_values : array, (R, K)
         The outputs without any feature, for K outputs.
     standard_errors : array, or None
@@ -129,8 +128,8 @@ class StreamedAttributions(StreamedValues):
                 f"rows must be a slice with the step 1, such as [0:10]; got {rows!r}."
             )
         start, stop, _ = rows.indices(self.n_rows)
-        arrays = self._arrays_of(start, max(0, stop - start))
+        arrays = self._arrays_of(start, stop)
         expected = (array_name("values", i) for i in range(len(arrays)))
         names = [name for name in expected if name in arrays]
-        tensors: list[Any] = [torch.from_numpy(np.array(arrays[name])) for name in names]
-        return tuple(tensors) if self.journal.header.about["is_tuple"] else tensors[0]
+        tensors: list[Any] = [torch.from_numpy(arrays[name]) for name in names]
+        return tuple(tensors) if self._record.about["is_tuple"] else tensors[0]

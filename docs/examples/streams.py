@@ -51,7 +51,7 @@ def through_shap(network, folder: Path) -> None:
     """Explain rows of a file, stop, and go on."""
     background = np.zeros((1, N_FEATURES), dtype=np.float32)
     explainer = shap.Explainer(network, background, algorithm="leastsquares", seed=0)
-    out, options = folder / "values.npy", {"max_evals": 100, "error_bounds": True}
+    out, options = folder / "values.npz", {"max_evals": 100, "error_bounds": True}
     rows = np.load(folder / "rows.npy", mmap_mode="r")
     try:
         explainer.explain_stream(interrupted(rows, 7_500), out, **options)
@@ -89,7 +89,7 @@ def through_captum(network, folder: Path) -> None:
     )
     method = captum_ext.LeastSquares(network, seed=0)
     result = method.attribute_stream(
-        loader, folder / "attributions.npy", roles=("inputs", "unused"), n_samples=100
+        loader, folder / "attributions.npz", roles=("inputs", "unused"), n_samples=100
     )
     print(
         f"captum: {result.n_rows} rows, attributions {tuple(result[:3].shape)} of the first three"

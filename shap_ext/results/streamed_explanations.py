@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.streams import StreamedValues
-from shapley_adapters.streams.sources import is_sliced, rows_of
+from shapley_adapters.row_sources import is_sliced, rows_of
+from shapley_adapters.streamed_values import StreamedValues
 
 from .explanations import explanation
 
@@ -22,7 +22,7 @@ class StreamedExplanations(StreamedValues):
     Attributes
     ----------
     values : array, (R, M) or (R, M, K)
-        The attributions: a memory map, or read into memory from Parquet or Arrow.
+        The attributions, read into memory.
     base_values : array, (R,) or (R, K)
         The values without any feature.
     standard_errors : array, or None
@@ -42,13 +42,13 @@ class StreamedExplanations(StreamedValues):
     @property
     def feature_names(self) -> list[Any] | None:
         """The names of the features."""
-        names: list[Any] | None = self.journal.header.about["feature_names"]
+        names: list[Any] | None = self._record.about["feature_names"]
         return names
 
     @property
     def output_names(self) -> list[str] | None:
         """The names of the outputs, where the model has several."""
-        names: list[str] | None = self.journal.header.about["output_names"]
+        names: list[str] | None = self._record.about["output_names"]
         return names
 
     def __getitem__(self, rows: int | slice) -> Any:
@@ -65,9 +65,7 @@ class StreamedExplanations(StreamedValues):
         return self._explanation(index, index + 1)[0]
 
     def _explanation(self, start: int, stop: int) -> Any:
-        memory_maps = self._arrays_of(start, stop - start)
-        # Copies, because shap takes memory maps for lists.
-        arrays = {name: np.array(array) for name, array in memory_maps.items()}
+        arrays = self._arrays_of(start, stop)
         return explanation(
             arrays["values"],
             base_values=arrays["base_values"],

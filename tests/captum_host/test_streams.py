@@ -59,15 +59,14 @@ def loader_of(*tensors):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("chunk_size", [None, 1, 10])
-def test_any_source(source, chunk_size, tmp_path):
+def test_any_source(source, tmp_path):
     stream = method().attribute_stream(
         SOURCES[source](tmp_path),
-        tmp_path / "values.npy",
+        tmp_path / "values.npz",
         target=1,
         n_samples=BUDGET,
         return_standard_error=True,
-        chunk_size=chunk_size,
+        chunk_size=10,
     )
     whole = method().attribute(X, target=1, n_samples=BUDGET, return_standard_error=True)
     assert_same(stream, *whole)
@@ -77,17 +76,17 @@ def test_rows_from_parquet(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = {f"x{index}": X[:, index].numpy() for index in range(N_FEATURES)}
     parquet.write_table(pyarrow.table(columns), tmp_path / "rows.parquet")
-    stream = method().attribute_stream(tmp_path / "rows.parquet", tmp_path / "a.npy", target=0)
+    stream = method().attribute_stream(tmp_path / "rows.parquet", tmp_path / "a.npz", target=0)
     assert_same(stream, method().attribute(X, target=0))
     parquet.write_table(pyarrow.table({"x": ["a", "b"]}), tmp_path / "texts.parquet")
     with pytest.raises(InvalidArgumentTypeError, match="table of numbers"):
-        method().attribute_stream(tmp_path / "texts.parquet", tmp_path / "b.npy")
+        method().attribute_stream(tmp_path / "texts.parquet", tmp_path / "b.npz")
 
 
-@pytest.mark.parametrize("ending", [".npy", ".parquet", ".arrow"])
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".csv"])
 @pytest.mark.parametrize("target", [0, None])
 def test_formats(ending, target, tmp_path):
-    if ending != ".npy":
+    if ending == ".parquet":
         pytest.importorskip("pyarrow")
     out = tmp_path / f"values{ending}"
     options = {"target": target, "n_samples": BUDGET, "return_standard_error": True}
@@ -110,7 +109,7 @@ def test_targets_and_baselines_that_stream_beside_the_inputs(tmp_path):
 
     stream = method(scaled).attribute_stream(
         loader_of(X, torch.zeros(N_ROWS), TARGETS, baselines, scale),
-        tmp_path / "a.npy",
+        tmp_path / "a.npz",
         roles=("inputs", "unused", "target", "baselines", "additional_forward_args"),
         additional_forward_args=2.0,
         n_samples=BUDGET,
@@ -130,7 +129,7 @@ def test_several_inputs_and_targets_of_two_dimensions(tmp_path):
 
     stream = method(two).attribute_stream(
         (*pair, targets),
-        tmp_path / "a.npy",
+        tmp_path / "a.npz",
         roles=("inputs", "inputs", "target"),
         n_samples=BUDGET,
         chunk_size=20,
@@ -141,15 +140,8 @@ def test_several_inputs_and_targets_of_two_dimensions(tmp_path):
     for index, attributions in enumerate(wanted):
         assert torch.equal(torch.cat([chunk[index] for chunk in stream]), attributions)
     np.testing.assert_array_equal(stream.array("values_1"), wanted[1])
-    alone = method(lambda a, b: a.sum((1, 2)) * b.sum(1)).attribute_stream(pair, tmp_path / "b.npy")
+    alone = method(lambda a, b: a.sum((1, 2)) * b.sum(1)).attribute_stream(pair, tmp_path / "b.npz")
     assert isinstance(alone[:2], tuple)
-
-
-def test_single_rows(tmp_path):
-    stream = method().attribute_stream(
-        iter(X), tmp_path / "a.npy", target=0, n_samples=BUDGET, batched=False
-    )
-    assert_same(stream, method().attribute(X, target=0, n_samples=BUDGET))
 
 
 def test_shared_arguments_and_distributions_of_baselines(tmp_path):
@@ -164,7 +156,7 @@ def test_shared_arguments_and_distributions_of_baselines(tmp_path):
         "additional_forward_args": Shared(edges),
         "feature_mask": torch.arange(N_FEATURES)[None] // 2,
     }
-    stream = method(on_graph).attribute_stream(X, tmp_path / "a.npy", chunk_size=10, **options)
+    stream = method(on_graph).attribute_stream(X, tmp_path / "a.npz", chunk_size=10, **options)
     assert_same(stream, method(on_graph).attribute(X, **options))
 
 
@@ -186,18 +178,18 @@ def test_shared_arguments_and_distributions_of_baselines(tmp_path):
 )
 def test_arguments_that_depend_on_the_chunk_are_refused(options, words, tmp_path):
     with pytest.raises(InvalidArgumentError, match=words):
-        method().attribute_stream(X, tmp_path / "a.npy", **options)
+        method().attribute_stream(X, tmp_path / "a.npz", **options)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_batches_whose_parts_have_no_roles_are_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match=r"roles=\('inputs', 'unused'\)"):
-        method().attribute_stream(loader_of(X, TARGETS), tmp_path / "a.npy")
+        method().attribute_stream(loader_of(X, TARGETS), tmp_path / "a.npz")
 
 
 def test_one_value_for_a_batch_is_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match="one value for a whole batch"):
-        method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npy", n_samples=BUDGET)
+        method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npz", n_samples=BUDGET)
 
 
 def stopping_after(n_rows):
@@ -213,37 +205,21 @@ def stopped(out, function=forward, **options):
 
 def test_a_stopped_stream_goes_on(tmp_path):
     options = {"target": 1, "n_samples": BUDGET, "return_standard_error": True}
-    stopped(tmp_path / "a.npy", **options)
-    finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+    stopped(tmp_path / "a.npz", **options)
+    finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npz")
     assert (finished.n_rows, finished.is_complete) == (24, False)
     whole = method().attribute(X, **options)
     assert_same_rows(finished, whole[0][:24])
-    stream = method().attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+    stream = method().attribute_stream(X, tmp_path / "a.npz", checkpoint=True, **options)
     assert_same(stream, *whole)
-
-
-def test_a_seed_that_was_drawn_is_that_of_the_checkpoint(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        captum_ext.RandomOrder(forward).attribute_stream(
-            stopping_after(30), tmp_path / "a.npy", target=0, n_samples=BUDGET, chunk_size=8
-        )
-    again = captum_ext.RandomOrder(forward)
-    stream = again.attribute_stream(
-        X, tmp_path / "a.npy", target=0, n_samples=BUDGET, checkpoint=True
-    )
-    whole = captum_ext.RandomOrder(forward, seed=stream.seed)
-    assert again.seed == stream.seed
-    assert_same(stream, whole.attribute(X, target=0, n_samples=BUDGET))
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         ({"target": 2}, "target was 1, now it is 2"),
-        ({"n_samples": 61}, "n_samples was 60, now it is 61"),
         ({"baselines": 0.5}, "baselines was None, now it is 0.5"),
         ({"baselines": X[:1]}, "now it is Tensor torch.float32 of shape"),
-        ({"return_standard_error": True}, "return_standard_error was False, now it is True"),
         ({"feature_mask": torch.arange(N_FEATURES)[None] // 2}, "feature_mask was None, now"),
         ({"roles": ("inputs",)}, "roles was None, now it is"),
         ({"rows": X.double()}, "other data"),
@@ -251,10 +227,10 @@ def test_a_seed_that_was_drawn_is_that_of_the_checkpoint(tmp_path):
 )
 def test_another_call_is_refused_with_the_difference(call, words, tmp_path):
     options = {"target": 1, "n_samples": BUDGET}
-    stopped(tmp_path / "a.npy", **options)
+    stopped(tmp_path / "a.npz", **options)
     arguments = {"rows": X, **options, **call}
     with pytest.raises(CheckpointError, match=words):
-        method().attribute_stream(out=tmp_path / "a.npy", checkpoint=True, **arguments)
+        method().attribute_stream(out=tmp_path / "a.npz", checkpoint=True, **arguments)
 
 
 def test_another_model_is_refused(tmp_path):
@@ -262,35 +238,35 @@ def test_another_model_is_refused(tmp_path):
     layer = torch.nn.Linear(N_FEATURES, 4)
     net = torch.nn.Sequential(layer, torch.nn.Tanh()).eval()
     options = {"target": 1, "n_samples": BUDGET}
-    stopped(tmp_path / "a.npy", net, **options)
-    stopped(tmp_path / "b.npy", lambda x: net(x), **options)
+    stopped(tmp_path / "a.npz", net, **options)
+    stopped(tmp_path / "b.npz", lambda x: net(x), **options)
     with torch.no_grad():
         layer.bias[1] += 0.1
     with pytest.raises(CheckpointError, match="forward_func was .*Sequential with weights"):
-        method(net).attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+        method(net).attribute_stream(X, tmp_path / "a.npz", checkpoint=True, **options)
     with pytest.raises(CheckpointError, match=r"forward_func was .*, now it is "):
-        method(net).attribute_stream(X, tmp_path / "b.npy", checkpoint=True, **options)
+        method(net).attribute_stream(X, tmp_path / "b.npz", checkpoint=True, **options)
 
 
 def test_a_checkpoint_of_shap_is_refused(tmp_path):
     shap_ext = pytest.importorskip("shap_ext")
     explainer = shap_ext.RandomOrderExplainer(lambda X: X.sum(1), np.zeros((1, N_FEATURES)), seed=3)
-    explainer.explain_stream(X.numpy(), tmp_path / "a.npy", silent=True)
+    explainer.explain_stream(X.numpy(), tmp_path / "a.npz", silent=True)
     with pytest.raises(CheckpointError, match="written by shap"):
-        method().attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
+        method().attribute_stream(X, tmp_path / "a.npz", target=0, checkpoint=True)
     with pytest.raises(CheckpointError, match="written by shap"):
-        captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+        captum_ext.StreamedAttributions.open(tmp_path / "a.npz")
 
 
 def test_a_trained_network_explains_streams(tmp_path):
     pytest.importorskip("lightning")
     net = captum_ext.SimShap(forward, epochs=1, seed=0).fit(X)
     with pytest.raises(InvalidArgumentError, match="perturbations_per_eval cannot be chosen"):
-        net.attribute_stream(X, tmp_path / "a.npy", target=0, perturbations_per_eval=2)
-    refined = net.attribute_stream(X, tmp_path / "b.npy", target=0, chunk_size=20, n_samples=12)
+        net.attribute_stream(X, tmp_path / "a.npz", target=0, perturbations_per_eval=2)
+    refined = net.attribute_stream(X, tmp_path / "b.npz", target=0, chunk_size=20, n_samples=12)
     expected = net.attribute(X, target=0, n_samples=12)
     np.testing.assert_allclose(refined.values, expected, atol=1e-4)
-    stream = net.attribute_stream(X, tmp_path / "a.npy", target=0, chunk_size=20)
+    stream = net.attribute_stream(X, tmp_path / "a.npz", target=0, chunk_size=20)
     np.testing.assert_allclose(stream.values, net.attribute(X, target=0), atol=1e-5)
-    again = net.attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
+    again = net.attribute_stream(X, tmp_path / "a.npz", target=0, checkpoint=True)
     np.testing.assert_array_equal(again.values, stream.values)

@@ -24,7 +24,7 @@ def test_nullable_columns_become_floats(dtype, last, tmp_path):
     expected = method.attribute(floats.float()).numpy()
     batch = method.batch_function(frame.head(1))(frame)
     np.testing.assert_array_equal(batch.iloc[:, :2], expected)
-    stream = method.attribute_stream(frame, tmp_path / "out.npy")
+    stream = method.attribute_stream(frame, tmp_path / "out.npz")
     np.testing.assert_allclose(stream[:], expected, rtol=1e-6)
 
 
@@ -46,7 +46,7 @@ def test_polars_equals_pandas(has_nulls, tmp_path):
     expected = method.batch_function(frame.head(1))(frame)
     np.testing.assert_array_equal(batch.to_numpy(), expected.to_numpy())
     streams: list[Any] = [
-        method.attribute_stream(rows, tmp_path / f"{index}.npy")[:]
+        method.attribute_stream(rows, tmp_path / f"{index}.npz")[:]
         for index, rows in enumerate((table, frame))
     ]
     assert torch.equal(*streams)

@@ -69,19 +69,15 @@ def with_memory(model: Model, disk: Path) -> Callable[[], Any]:
     )
 
 
-def with_stream(ending: str) -> Callable[[Model, Path], Callable[[], Any]]:
-    """Return what makes a call that writes a stream."""
+def with_stream(model: Model, disk: Path) -> Callable[[], Any]:
+    """Return a call that writes a stream."""
 
-    def make(model: Model, disk: Path) -> Callable[[], Any]:
-        def call() -> Any:
-            explainer = shap_ext.RandomOrderExplainer(model, np.zeros((1, N_FEATURES)), seed=0)
-            options: Any = {"checkpoint": True, "chunk_size": CHUNK, "silent": True}
-            out = disk / f"out{ending}"
-            return explainer.explain_stream(X, out, max_evals=BUDGET, **options).values
+    def call() -> Any:
+        explainer = shap_ext.RandomOrderExplainer(model, np.zeros((1, N_FEATURES)), seed=0)
+        options: Any = {"checkpoint": True, "chunk_size": CHUNK, "silent": True}
+        return explainer.explain_stream(X, disk / "out.npz", max_evals=BUDGET, **options).values
 
-        return call
-
-    return make
+    return call
 
 
 def outcome(make: Callable, disk: Path, n_rows_before: int, n_left: int) -> dict[str, Any]:
@@ -100,11 +96,10 @@ def outcome(make: Callable, disk: Path, n_rows_before: int, n_left: int) -> dict
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
     n_open = 0
-    for out in (disk / "out.npy", disk / "out.parquet"):
-        with suppress(CheckpointError):  # there is none, or it has no chunk
-            before = np.array(shap_ext.StreamedExplanations.open(out).values)
-            n_open = len(before)
-            found = np.concatenate([before, wanted[n_open:]])
+    with suppress(CheckpointError):  # there is none, or it has no chunk
+        before = shap_ext.StreamedExplanations.open(disk / "out.npz").values
+        n_open = len(before)
+        found = np.concatenate([before, wanted[n_open:]])
     (disk / "filler").unlink()
     again = np.array(call())
     n_asked = model.n_asked
@@ -123,11 +118,7 @@ def main() -> None:
     """Mount the disk, and print the outcomes."""
     disk = Path(sys.argv[1])
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)
-    kinds = {"memory": with_memory, ".npy": with_stream(".npy")}
-    with suppress(ImportError):
-        import pyarrow  # noqa: F401
-
-        kinds[".parquet"] = with_stream(".parquet")
+    kinds = {"memory": with_memory, "stream": with_stream}
     found = {
         f"{kind}, {n_rows_before} rows before, {moment}": outcome(make, disk, n_rows_before, n_left)
         for kind, make in kinds.items()

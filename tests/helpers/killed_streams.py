@@ -5,6 +5,7 @@ milliseconds. It prints what happened as JSON.
 
     python killed_streams.py FOLDER HOST ENDING kills N SEED    (SIGKILL at random moments)
     python killed_streams.py FOLDER HOST ENDING steps           (a stop before each step on disk)
+    python killed_streams.py FOLDER HOST ENDING pairs N         (two processes for one result)
 """
 
 import json
@@ -86,14 +87,11 @@ def status_of(child: int) -> int:
 
 
 def contents(run: Callable, out: Path) -> dict[str, bytes]:
-    """Return all results, and the bytes of their files; each journal has an identity of its own."""
+    """Return the bytes of the files of a complete result."""
     stream = run(out)
     if not stream.is_complete or stream.n_rows not in N_ROWS.values():
         raise RuntimeError(f"{stream} is not complete.")
-    arrays = {array.name: stream.array(array.name) for array in stream.journal.header.arrays}
-    files = [out] if out.is_file() else sorted(out.glob("part-*"))
-    found = {name: array.tobytes() for name, array in arrays.items()}
-    return found | {f"file {path.name}": path.read_bytes() for path in files}
+    return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 def killed_at_random(streams: Callable, folder: Path, ending: str, n: int, seed: int) -> dict:
@@ -117,14 +115,10 @@ def killed_at_random(streams: Callable, folder: Path, ending: str, n: int, seed:
         n_killed += status == -signal.SIGKILL
         if status == 0:
             n_finished += 1
-            is_same &= renamed(contents(run, out), out.name) == renamed(wanted, f"whole{ending}")
+            is_same &= contents(run, out) == wanted
         elif status != -signal.SIGKILL:
             raise RuntimeError(f"attempt {attempt} ended with {status}")
     return {"kills": n_killed, "finished": n_finished, "same": is_same}
-
-
-def renamed(found: dict[str, bytes], name: str) -> dict[str, bytes]:
-    return {key.replace(name, "out"): value for key, value in found.items()}
 
 
 def stopped_before_steps(streams: Callable, folder: Path, ending: str) -> dict:
@@ -139,8 +133,20 @@ def stopped_before_steps(streams: Callable, folder: Path, ending: str) -> dict:
             return {"steps": n_steps, "same": is_same}
         if status != 9:
             raise RuntimeError(f"step {n_steps} ended with {status}")
-        is_same &= renamed(contents(run, out), out.name) == renamed(wanted, f"whole{ending}")
+        is_same &= contents(run, out) == wanted
         n_steps += 1
+
+
+def started_in_pairs(streams: Callable, folder: Path, ending: str, n: int) -> dict:
+    """Start two processes for one result, of which the later one is refused, and compare."""
+    run = streams(N_ROWS["steps"], 0.001)
+    wanted, n_finished, n_refused, is_same = contents(run, folder / f"whole{ending}"), 0, 0, True
+    for pair in range(n):
+        out = folder / f"pair {pair}{ending}"
+        statuses = [status_of(child) for child in [forked(partial(run, out)) for _ in range(2)]]
+        n_finished, n_refused = n_finished + statuses.count(0), n_refused + statuses.count(1)
+        is_same &= {path.name: path.read_bytes() for path in out.iterdir()} == wanted
+    return {"finished": n_finished, "refused": n_refused, "same": is_same}
 
 
 def stopping(work: Callable[[], object], n_steps: int) -> None:
@@ -157,7 +163,7 @@ def stopping(work: Callable[[], object], n_steps: int) -> None:
 
         return stop_or_step
 
-    for name in ("fsync", "replace", "truncate"):
+    for name in ("fsync", "replace", "mkdir"):
         setattr(os, name, counted(getattr(os, name)))
     work()
 
@@ -167,6 +173,8 @@ def main() -> None:
     streams = {"shap": streams_of_shap, "captum": streams_of_captum}[host]
     if kind == "kills":
         found = killed_at_random(streams, Path(folder), ending, *map(int, numbers))
+    elif kind == "pairs":
+        found = started_in_pairs(streams, Path(folder), ending, *map(int, numbers))
     else:
         found = stopped_before_steps(streams, Path(folder), ending)
     print(json.dumps(found))

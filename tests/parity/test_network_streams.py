@@ -11,7 +11,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import CheckpointError, ShapleyExtWarning
-from shapley_adapters.streams.sources import batches_of_file
+from shapley_adapters.row_sources import batches_of, opened
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
@@ -83,7 +83,7 @@ def test_streams_name_rows_unlike_the_training_rows(algorithm, efficient, tmp_pa
     rows = X.copy()
     rows[[130, 131]] *= 100
     with pytest.warns(ShapleyExtWarning, match=r"2 of 40 rows are unlike .* rows 130, 131\."):
-        made.explain_stream(rows, tmp_path / "values.npy", chunk_size=CHUNK, silent=True)
+        made.explain_stream(rows, tmp_path / "values.npz", chunk_size=CHUNK, silent=True)
     explain = made.batch_function(pd.DataFrame(X[:1], columns=COLUMNS))
     with pytest.warns(ShapleyExtWarning, match=r"2 of 40 rows are unlike .* rows 10, 11\."):
         explain(pd.DataFrame(rows[120:160], columns=COLUMNS))
@@ -133,7 +133,7 @@ def test_parquet_files_are_not_read_ahead(tmp_path):
     size = table.nbytes
     del table
     before, largest, n_rows = pa.total_allocated_bytes(), 0, 0
-    for batch in batches_of_file(tmp_path / "rows.parquet", 1000):
+    for batch in batches_of(opened(tmp_path / "rows.parquet"), 1000):
         n_rows += len(batch)
         largest = max(largest, pa.total_allocated_bytes() - before)
         if n_rows % 20_000 == 0:
@@ -147,6 +147,6 @@ def test_files_of_a_folder_with_other_types_are_read_as_the_first(tmp_path):
     folder.mkdir()
     pq.write_table(pa.table({"a": np.arange(3.0)}), folder / "1.parquet")
     pq.write_table(pa.table({"a": np.arange(3.0, 6.0, dtype=np.float32)}), folder / "2.parquet")
-    found = pa.Table.from_batches(batches_of_file(folder, 2))
+    found = pa.Table.from_batches(batches_of(opened(folder), 2))
     assert found["a"].to_pylist() == [0, 1, 2, 3, 4, 5]
     assert found.schema.field("a").type == pa.float64()

@@ -18,7 +18,7 @@ from tests.helpers.optional import HAS_TORCH
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("SHAPLEY_EXT_KILLS", "30"))
 SEED = int(os.environ.get("SHAPLEY_EXT_KILL_SEED", "0"))
-CASES = [("shap", ".npy"), ("shap", ".parquet"), ("captum", ".npy")]
+CASES = [("shap", ".npz"), ("shap", ".parquet"), ("captum", ".csv")]
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,3 +60,11 @@ def test_a_stop_before_any_step_on_disk(host, ending, tmp_path):
     found = script(tmp_path, host, ending, "steps")
     assert found["steps"] > 10
     assert found["same"]
+
+
+@each_case
+def test_of_two_processes_for_one_result_one_is_refused(host, ending, tmp_path):
+    found = script(tmp_path, host, ending, "pairs", 5)
+    assert found["same"]
+    assert found["finished"] >= 5
+    assert found["refused"] > 0

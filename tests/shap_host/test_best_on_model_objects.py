@@ -69,8 +69,8 @@ def test_a_model_object_has_the_values_of_shaps_default(model, labels, name, as_
     bounded = pickle.loads(pickle.dumps(explainer))(rows[:6], error_bounds=True)
     np.testing.assert_array_equal(bounded.values, explained.values)
     assert (bounded.error_std == 0).all()
-    explainer.explain_stream([rows[:4], rows[4:6]], out=tmp_path / "out.npy")
-    streamed = shap_ext.StreamedExplanations.open(tmp_path / "out.npy")
+    explainer.explain_stream([rows[:4], rows[4:6]], out=tmp_path / "out.npz")
+    streamed = shap_ext.StreamedExplanations.open(tmp_path / "out.npz")
     np.testing.assert_array_equal(streamed.values, explained.values)
 
 

@@ -156,7 +156,7 @@ def test_lazy_streams_and_batches_of_polars_are_collected(tmp_path):
     table = polars.DataFrame(NUMBERS)
     explainer = shap_ext.EnumerationExplainer(model, table, seed=0)
     with pytest.warns(ShapleyExtWarning, match="^rows is a lazy frame"):
-        streamed = explainer.explain_stream(table.lazy(), tmp_path / "lazy.npy")[:].values
+        streamed = explainer.explain_stream(table.lazy(), tmp_path / "lazy.npz")[:].values
     np.testing.assert_array_equal(streamed, explainer(table).values)
     with pytest.warns(ShapleyExtWarning, match="^example is a lazy frame"):
         explain = explainer.batch_function(table.lazy())
@@ -169,11 +169,11 @@ def test_lazy_streams_and_batches_of_polars_are_collected(tmp_path):
 def test_streams(kind, tmp_path):
     table, frame = KINDS[kind](NUMBERS), pd.DataFrame(NUMBERS)
     explainer = shap_ext.EnumerationExplainer(model, frame, seed=0)
-    answer = explainer.explain_stream(table, tmp_path / "a.npy")[:].values
-    expected = explainer.explain_stream(frame, tmp_path / "b.npy")[:].values
+    answer = explainer.explain_stream(table, tmp_path / "a.npz")[:].values
+    expected = explainer.explain_stream(frame, tmp_path / "b.npz")[:].values
     np.testing.assert_array_equal(answer, expected)
     parts = iter([table, table])
-    twice = explainer.explain_stream(parts, tmp_path / "c.npy")[:].values
+    twice = explainer.explain_stream(parts, tmp_path / "c.npz")[:].values
     np.testing.assert_array_equal(twice, np.concatenate([expected, expected]))
 
 

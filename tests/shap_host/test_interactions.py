@@ -295,7 +295,7 @@ def test_unknown_indices_are_refused(value):
 
 def test_streams_hold_attributions_only(tmp_path):
     with pytest.raises(InvalidArgumentError, match="explain_stream"):
-        explainer().explain_stream(rows(), tmp_path / "out.npy", interactions=True)
+        explainer().explain_stream(rows(), tmp_path / "out.npz", interactions=True)
 
 
 def test_matrices_too_large_for_memory_are_refused():

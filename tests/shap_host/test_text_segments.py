@@ -137,4 +137,4 @@ def test_streams_of_texts_are_refused_before_the_model_is_called(rows, tmp_path)
     masker = shap_ext.maskers.TextSegments()
     explainer = shap.Explainer(lambda texts: 1 / 0, masker, algorithm="best", seed=0)
     with pytest.raises(InvalidArgumentError, match=r"such as tokens.* by explainer\(X\), chunk"):
-        explainer.explain_stream(rows, tmp_path / "values.npy")
+        explainer.explain_stream(rows, tmp_path / "values.npz")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -210,18 +210,6 @@ class RunWarnings:
         if self._settings is not None:
             self.warn(self.n_rows, self._settings)
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the counts as plain data."""
-        small = None if self.small_budget is None else asdict(self.small_budget)
-        return {name: getattr(self, name) for name in _COUNTS} | {"small_budget": small}
-
-    def restore(self, record: Mapping[str, Any]) -> None:
-        """Set the counts to those of a record."""
-        for name in _COUNTS:
-            setattr(self, name, type(getattr(self, name))(record[name]))
-        small = record["small_budget"]
-        self.small_budget = None if small is None else SmallBudget(**small)
-
     def _warn_of_rows(self, n_rows: int, settings: Settings) -> None:
         name, limit = settings.name, settings.limit_name
         if self.n_missed:
@@ -241,19 +229,6 @@ class RunWarnings:
                 f"and leaves out all interactions: {self.shortfall}. Raise {limit}."
             )
 
-
-_COUNTS = (
-    "n_missed",
-    "worst_excess",
-    "n_isolated",
-    "n_shortfalls",
-    "shortfall",
-    "n_rows",
-    "score_source",
-    "n_scored",
-    "n_partial",
-    "n_empty",
-)
 
 _of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=None)
 

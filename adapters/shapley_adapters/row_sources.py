@@ -1,0 +1,168 @@
+"""Where the rows of a stream come from: arrays, frames, files, pyarrow, loaders and generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from .errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages, row_number
+from .frames import pandas_frame
+
+Block = tuple[Any, ...]
+"""Tables or arrays with one entry per row each, such as the inputs and the targets of a model."""
+
+_FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv"}
+"""The format of a file by the end of its name. Feather is Arrow's file format."""
+
+_NEEDED = (
+    f"Pass an array, a memory map, a DataFrame, a path of a .npy, {', '.join(_FORMATS)} file, an "
+    "object of pyarrow, a DataLoader, or a generator of batches"
+)
+
+
+def is_arrow(data: object) -> bool:
+    """Return whether an object is one of pyarrow's."""
+    return type(data).__module__.partition(".")[0] == "pyarrow"
+
+
+def is_sliced(rows: Any) -> bool:
+    """Return whether rows can be read again by slices: arrays, frames, matrices and tensors."""
+    is_table = isinstance(rows, (np.ndarray, pd.DataFrame)) or scipy.sparse.issparse(rows)
+    return is_table or hasattr(rows, "detach")
+
+
+def n_rows_known(rows: Any) -> int | None:
+    """Return the number of rows, where it is known without reading them."""
+    first = rows[0] if isinstance(rows, tuple) and rows else rows
+    return int(first.shape[0]) if is_sliced(first) and first.ndim else None
+
+
+def opened(rows: Any) -> Any:
+    """Return the user's rows with files opened, and with frames of other packages as of pandas.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such file, or it cannot be read.
+    """
+    if not isinstance(rows, (str, Path)):
+        return rows if is_arrow(rows) else pandas_frame(rows, "rows")
+    path = Path(rows)
+    if not path.exists():
+        raise InvalidArgumentError(f"rows: there is no file {path}.")
+    if path.suffix not in (".npy", *_FORMATS) and not path.is_dir():
+        raise InvalidArgumentError(f"rows: the end of {path} names no format. {_NEEDED}.")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with required_packages(f"rows={str(path)!r} needs pyarrow", extra="arrow"):
+            import pyarrow.dataset as ds
+        form: Any = _FORMATS.get(path.suffix, "parquet")
+        if form == "parquet":  # else it reads far ahead of a slow consumer
+            slow = ds.ParquetFragmentScanOptions(pre_buffer=False)
+            form = ds.ParquetFileFormat(default_fragment_scan_options=slow)
+        return ds.dataset(str(path), format=form)
+    except (ValueError, EOFError) as error:  # pyarrow's errors are ValueErrors, too
+        raise InvalidArgumentError(f"rows: {path} cannot be read: {error}") from error
+
+
+def batches_of(rows: Any, size: int) -> Iterator[Any]:
+    """Yield batches of rows as they come, in bounded memory; `size` rows where that can be chosen.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If `rows`, as `opened` returns them, are none of the sources.
+    """
+    if is_sliced(rows):
+        yield from slices_of(rows, size)
+    elif hasattr(rows, "get_fragments"):  # a data set of pyarrow
+        yield from rows.to_batches(batch_size=size, batch_readahead=0, fragment_readahead=0)
+    elif hasattr(rows, "iter_batches"):  # a ParquetFile
+        yield from rows.iter_batches(batch_size=size)
+    elif is_arrow(rows) and hasattr(rows, "to_batches"):  # a Table or a Scanner
+        yield from rows.to_batches()
+    elif is_arrow(rows) and hasattr(rows, "to_pandas"):  # a RecordBatch
+        yield rows
+    elif isinstance(rows, Iterable) and not isinstance(rows, (bytes, dict)):
+        yield from rows
+    else:
+        raise InvalidArgumentTypeError(f"rows cannot be a {type(rows).__name__}. {_NEEDED}.")
+
+
+def slices_of(rows: Any, size: int) -> Iterator[Any]:
+    """Yield the rows of an array, a frame, a matrix or a tensor in slices."""
+    table = rows.tocsr() if scipy.sparse.issparse(rows) else rows
+    for start in range(0, table.shape[0], size):
+        yield rows_of((table,), start, start + size)[0]
+
+
+def n_rows_of(block: Block) -> int:
+    """Return the number of rows of a block, whose parts must have equally many."""
+    lengths = {int(part.shape[0]) if hasattr(part, "shape") else len(part) for part in block}
+    if len(lengths) != 1:
+        raise InvalidArgumentError(
+            f"rows: the parts of a batch must have the same number of rows; after row "
+            f"{row_number(0)} they have {sorted(lengths)}."
+        )
+    return lengths.pop()
+
+
+def rows_of(block: Block, start: int, stop: int) -> Block:
+    """Return some rows of a block."""
+    return tuple(getattr(part, "iloc", part)[start:stop] for part in block)
+
+
+def rechunked(
+    blocks: Iterable[Block], size: int, join: Callable[[Sequence[Any]], Any]
+) -> Iterator[Block]:
+    """Yield the rows of blocks of any sizes in chunks of `size` rows; the last may be smaller.
+
+    `join` joins the pieces of one part of the blocks along their rows.
+    """
+    pieces: list[Block] = []
+    n_waiting = 0
+    for block in blocks:
+        start, n_rows = 0, n_rows_of(block)
+        if pieces and len(block) != len(pieces[0]):
+            raise InvalidArgumentError(
+                f"rows: each batch must have the same number of parts; got one of {len(block)} "
+                f"after one of {len(pieces[0])}."
+            )
+        while start < n_rows:
+            stop = min(n_rows, start + size - n_waiting)
+            pieces.append(rows_of(block, start, stop))
+            n_waiting += stop - start
+            start = stop
+            if n_waiting == size:
+                yield _joined(pieces, join)
+                pieces, n_waiting = [], 0
+    if pieces:
+        yield _joined(pieces, join)
+
+
+def join_tables(pieces: Sequence[Any]) -> Any:
+    """Return arrays, frames or sparse matrices as one, along their rows."""
+    if isinstance(pieces[0], pd.DataFrame):
+        return pd.concat(pieces)
+    if scipy.sparse.issparse(pieces[0]):
+        return scipy.sparse.vstack(pieces, format="csr")
+    return np.concatenate(pieces)
+
+
+def _joined(pieces: Sequence[Block], join: Callable[[Sequence[Any]], Any]) -> Block:
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return tuple(join(parts) for parts in zip(*pieces, strict=True))
+    except (ValueError, TypeError, RuntimeError) as error:  # of NumPy, pandas and torch
+        shapes = [getattr(piece[0], "shape", type(piece[0]).__name__) for piece in pieces]
+        raise InvalidArgumentError(
+            f"rows: batches of one chunk cannot be joined; they have the shapes {shapes[:4]}. "
+            "All rows must have the same shape and type."
+        ) from error
