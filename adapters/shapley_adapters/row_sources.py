@@ -115,7 +115,10 @@ def n_rows_of(block: Block) -> int:
 
 def rows_of(block: Block, start: int, stop: int) -> Block:
     """Return some rows of a block."""
-    return tuple(getattr(part, "iloc", part)[start:stop] for part in block)
+    return tuple(
+        part.iloc[start:stop] if isinstance(part, pd.DataFrame) else part[start:stop]
+        for part in block
+    )
 
 
 def rechunked(

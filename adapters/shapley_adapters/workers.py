@@ -41,7 +41,8 @@ from .errors import (
     warn_user,
 )
 
-_Block, _Result = TypeVar("_Block"), TypeVar("_Result")
+_Block = TypeVar("_Block")
+_Result = TypeVar("_Result")
 
 Part: TypeAlias = tuple[int, int]
 """The first row of a part of the rows, and the row after its last."""
@@ -173,7 +174,7 @@ def n_threads_for_rows() -> int:
     backend, n_jobs = joblib.parallel.get_active_backend()
     if backend.nesting_level:
         return 1
-    n_most = joblib.effective_n_jobs(n_jobs)
+    n_most = int(joblib.effective_n_jobs(n_jobs))
     if n_jobs is None:
         outside = getattr(_blas.local, "outside", None)
         if outside is None:
@@ -274,7 +275,8 @@ def results_of_parts(
 
     def tasks(parts: Sequence[Part]) -> Iterator[Any]:
         for part in parts:
-            run = _run_part if stop is None else partial(copy_context().run, _run_part)
+            context: Any = copy_context()
+            run = _run_part if stop is None else partial(context.run, _run_part)
             yield joblib.delayed(run)(sent, settings, task, stop, part, *arguments(part))
 
     try:
@@ -389,8 +391,7 @@ class _Settings:
 
             stack.enter_context(sklearn.config_context(**self.sklearn))
         if self.torch:
-            import torch
-
+            torch = sys.modules["torch"]  # loaded with the type of its numbers
             stack.callback(torch.set_default_dtype, torch.get_default_dtype())
             torch.set_default_dtype(self.torch[0])
             for device, dtype in self.torch[1].items():
@@ -467,11 +468,12 @@ def loaded_once(data: bytes | npt.NDArray[np.uint8]) -> Any:
     WorkerError
         If the process cannot load it.
     """
-    key = hashlib.blake2b(data, digest_size=16).hexdigest()
+    pickled = memoryview(data)
+    key = hashlib.blake2b(pickled, digest_size=16).hexdigest()
     with _loading:
         if key not in _of_process:
             try:
-                _of_process[key] = pickle.loads(data)
+                _of_process[key] = pickle.loads(pickled)
             except Exception as error:  # loading runs the code of the objects
                 raise WorkerError(
                     f"A worker cannot load the model: {type(error).__name__}: {error}. Install the "
