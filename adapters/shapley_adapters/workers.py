@@ -468,7 +468,7 @@ def loaded_once(data: bytes | npt.NDArray[np.uint8]) -> Any:
     WorkerError
         If the process cannot load it.
     """
-    pickled = memoryview(data)
+    pickled: Any = data
     key = hashlib.blake2b(pickled, digest_size=16).hexdigest()
     with _loading:
         if key not in _of_process:
