@@ -23,12 +23,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import floats_from_frame
 from shapley_adapters.row_sources import Block, n_rows_known, n_rows_of, opened
 from shapley_adapters.streamed_values import ExplainedBlock
-from shapley_adapters.streams import (
-    StreamCall,
-    explain_stream,
-    option_texts,
-    text_of,
-)
+from shapley_adapters.streams import StreamCall, explain_stream, option_texts, text_of
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .argument_types import Baselines, FeatureMask, Inputs, Target
