@@ -45,7 +45,6 @@ FLOORS = {
             "constructors",
             "frames",
             "hierarchies",
-            "ownership",
             "torch_support",
             "workers",
         },

@@ -84,7 +84,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     may_choose = first_row() is None and not settings.is_for_training
     if settings.max_seconds is not None:
         settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
-        result = _estimate_until(game, estimator, settings, float(settings.max_seconds))
+        result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
     elif not estimator.candidates:
         result = estimate_round(game, estimator, settings)
     elif may_choose and settings.max_model_rows is None:
@@ -226,19 +226,20 @@ def _estimate_until(
             cheapest.budget,
         )
     plan = costs.best_plan(candidates, _FIRST_SHARE * left(), [most] * len(candidates)) or cheapest
-    check: Callable[[], Estimate] | None = None
+    check: Callable[[], Estimate]
+    is_first = True
     while True:
         quiet = replace(settings, budget=plan.budget)
         if plan.budget == settings.budget:  # the time pays for it: messages name this limit
             quiet = replace(quiet, max_seconds=None)
-        if check is not None and costs.n_workers == 1:
+        if not is_first and costs.n_workers == 1:
             own = costs.own_seconds(plan) / game.n_rows  # that of the rows of the last block
             costs.memory.ends_at = started + limit - own
         try:
             result, check = unchecked_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
-        last, spent = plan, result.seconds.own
+        is_first, last, spent = False, plan, result.seconds.own
         if costs.n_workers > 1:
             spent = perf_counter() - started - choosing - costs.model_seconds(plan.budget)
         costs.learn(plan, spent)
