@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
+
+import shapley_adapters as core
 
 
 @dataclass(frozen=True)
-class CoreGame:
+class CoreGame(core.Game):
     """A function of rows and coalitions as the core takes games; all players are active.
 
     Attributes
@@ -29,10 +30,6 @@ class CoreGame:
     n_players: int
     n_rows: int
     evaluations_per_batch: int = 1024
-
-    def active_players(self) -> BoolArray:
-        """Return that all can change the value, (R, M)."""
-        return np.ones((self.n_rows, self.n_players), dtype=bool)
 
     def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
         """Return the values, (P, 1)."""

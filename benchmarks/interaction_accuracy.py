@@ -51,7 +51,7 @@ FAITHFUL = Approximator("RegressionFSII", lambda n, b: {"pairing_trick": True})
 
 
 @dataclass
-class PairGames:
+class PairGames(core.Game):
     """Games with their exact interactions.
 
     Attributes
@@ -80,10 +80,6 @@ class PairGames:
     def n_rows(self) -> int:
         """The number of games."""
         return len(self.values_of)
-
-    def active_players(self) -> BoolArray:
-        """Return that all players are active, (R, M)."""
-        return np.ones((self.n_rows, self.n_players), dtype=bool)
 
     def __call__(self, rows: Any, coalitions: BoolArray) -> FloatArray:
         """Return the values, (C, 1), of coalitions of rows, for the core."""

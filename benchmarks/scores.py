@@ -14,7 +14,7 @@ import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
 from contenders import Contender
 
-from shapley_adapters import criteria
+from shapley_adapters import Game, criteria
 from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
 METRICS = ("AE", "ACC", "Faithfulness", "Monotonicity")
@@ -199,7 +199,7 @@ def monotonicity(values: FloatArray, game: TabulatedGame) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _AsGame:
+class _AsGame(Game):
     """A tabulated game in the form that criteria take."""
 
     game: TabulatedGame
@@ -212,9 +212,6 @@ class _AsGame:
     @property
     def n_players(self) -> int:
         return self.game.n_players
-
-    def active_players(self) -> BoolArray:
-        return np.ones((self.n_rows, self.n_players), dtype=bool)
 
     def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
         places = coalitions @ (1 << np.arange(self.n_players))

@@ -84,7 +84,6 @@ autosummary_context = {
         "shap_ext.maskers.Superpixels": [_OWN("paint")],
         "shap_ext.models.LanguageModel": [_OWN("text_generate")],
         "shap_ext.importance.ExplainedImportance": [_OWN("to_explanation")],
-        "shapley_adapters.DifferentiableGame": [":members:"],
         "shapley_adapters.Estimate": [
             _OWN("interval, rank_interactions, set_interactions, to_shapiq")
         ],

@@ -355,9 +355,8 @@ def test_a_missing_package_of_an_option_is_named_where_it_is_used():
 def test_the_core_needs_no_host_and_no_torch():
     code = """
 import numpy as np, shapley_adapters as core
-class Sums:
+class Sums(core.Game):
     n_rows, n_players, evaluations_per_batch = 1, 9, 100
-    def active_players(self): return np.ones((1, 9), dtype=bool)
     def __call__(self, rows, coalitions): return coalitions.sum(axis=1, keepdims=True) * 1.0
 settings = core.Settings(seed=0, budget=100)
 print(core.estimate(Sums(), core.Shear(), settings).values.round(9).ravel().tolist())

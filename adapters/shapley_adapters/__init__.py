@@ -17,7 +17,7 @@ from .estimators.odd_gp.estimator import OddGP
 from .estimators.random_order import RandomOrder
 from .estimators.semivalues import Semivalue, SimSemivalue
 from .estimators.shear.estimator import Shear
-from .games.game import DifferentiableGame, Game
+from .games.game import Game
 from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
@@ -36,7 +36,6 @@ __all__ = [
     "Best",
     "CShapley",
     "ConnectedRegression",
-    "DifferentiableGame",
     "Estimate",
     "Exact",
     "Game",

@@ -13,6 +13,7 @@ from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, 
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
 from shapley_adapters.games.evaluation import in_double_precision
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.game import WrappedGame
 from shapley_adapters.games.value_functions import ValuedGame, ValueFunction
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -21,7 +22,7 @@ from .model_outputs import dense_output, rounding_of
 
 
 @dataclass
-class BatchGame:
+class BatchGame(WrappedGame):
     """One game for the whole batch, for forward functions that return one result for all examples.
 
     The result is a number or, with `perturbations_per_eval=1`, a tensor of any shape. Each
@@ -29,27 +30,14 @@ class BatchGame:
     the baselines.
     """
 
-    examples: ForwardFunctionGame
-    evaluations_per_batch: int = 1
-    derivative_obstacle: str = "forward_func returns one value for the whole batch"
+    game: ForwardFunctionGame
     output_shape: tuple[int, ...] = field(default=(), init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
     _is_known: bool = field(default=False, init=False)
 
-    @property
-    def n_rows(self) -> int:
-        """The batch is one row."""
-        return 1
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return self.examples.n_players
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return self.examples.is_in_training_mode
+    n_rows, evaluations_per_batch, batch_bounds = 1, 1, None
+    has_single_outputs = has_one_full_value = True
+    derivative_obstacle = "forward_func returns one value for the whole batch"
 
     @property
     def rounding(self) -> float:
@@ -58,25 +46,16 @@ class BatchGame:
 
     def active_players(self) -> BoolArray:
         """Return the players that differ from their baselines in any example."""
-        active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
+        active: BoolArray = np.any(super().active_players(), axis=0)[None]
         return active
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of the whole batch."""
-        return [fingerprint(*self.examples.row_fingerprints())]
+        return [fingerprint(*super().row_fingerprints())]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the outputs, (P, K)."""
         return np.array([self._values(coalition) for coalition in coalitions])
-
-    @property
-    def n_backgrounds(self) -> int:
-        """Number of draws of the baselines."""
-        return self.examples.n_backgrounds
-
-    background_weights = None
-    sampling_obstacle = ""
-    has_one_full_value = True
 
     def outputs_at(
         self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
@@ -90,7 +69,7 @@ class BatchGame:
         return mean
 
     def _value_at(self, coalition: CoalitionArray, draw: int) -> FloatArray:
-        game = self.examples
+        game = self.game
         all_rows = np.arange(game.n_rows)
         alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
         with torch.no_grad():
@@ -107,7 +86,7 @@ class BatchGame:
             tensor = dense_output(output)
             self.output_dtype = tensor.dtype
         shape = () if tensor.numel() == 1 else tuple(tensor.shape)
-        if shape and self.examples.perturbations_per_eval != 1:
+        if shape and self.game.perturbations_per_eval != 1:
             self._refuse((), shape)  # one value has been seen before this game was made
         if self._is_known and shape != self.output_shape:
             self._refuse(self.output_shape, shape)

@@ -31,6 +31,7 @@ from shapley_adapters.games.evaluation import (
     rows_per_batch,
 )
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.game import Game
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.remote import Usage
 from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
@@ -106,7 +107,7 @@ def in_background(function: Callable[[], Any], inputs: Sequence[Tensor]) -> Futu
 
 
 @dataclass
-class ForwardFunctionGame:
+class ForwardFunctionGame(Game):
     """One game for each example.
 
     Attributes
@@ -276,9 +277,7 @@ class ForwardFunctionGame:
         """Number of draws of the baselines."""
         return self.baselines.n_draws
 
-    background_weights = None
-    draws_values = False
-    sampling_obstacle = ""
+    has_single_outputs = True
     has_one_full_value = True
 
     def outputs_at(
@@ -408,8 +407,6 @@ class ForwardFunctionGame:
             self._is_checked_alone = True
             return 1
         return 0
-
-    # The members below make this a DifferentiableGame.
 
     @property
     def derivative_obstacle(self) -> str | None:

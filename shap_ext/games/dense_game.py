@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +73,8 @@ class MaskedTable(GameOfModel):
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
-    has_common_empty_value: ClassVar[bool] = True
-    """A row whose columns are all absent is the background, whichever row it is."""
+    has_common_empty_value = True  # a row without columns is the background, whichever row it is
+    has_single_outputs = True
 
     def __post_init__(self) -> None:
         self.n_rows = int(self.rows.shape[0])
@@ -244,14 +244,14 @@ class TabularGame(MaskedTable):
         present = coalitions.take(self.players, axis=1)
         return np.where(present, self.rows[rows], self.background[backgrounds])
 
-    # The members below make this a DifferentiableGame. Derivatives are those of the averaged output
-    # itself; a link does not change by much which players interact.
+    # Derivatives are those of the averaged output itself; a link does not change by much which
+    # players interact.
 
     @property
     def derivative_obstacle(self) -> str | None:
         """Say why there are no derivatives."""
         if self.module is None:
-            return "the model is not a torch module"
+            return super().derivative_obstacle
         if not np.issubdtype(self.rows.dtype, np.floating):
             return f"the rows hold {self.rows.dtype} numbers"
         return None

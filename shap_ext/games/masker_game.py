@@ -86,10 +86,7 @@ class MaskerGame(GameOfModel):
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
-    @property
-    def background_weights(self) -> None:
-        """Masked rows of a row count the same."""
-        return None
+    has_single_outputs = True
 
     @property
     def n_rows(self) -> int:

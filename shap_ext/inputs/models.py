@@ -15,6 +15,7 @@ import shap
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, in_double_precision
+from shapley_adapters.games.game import Game
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.remote import Usage
 from shapley_adapters.torch_support.tensor_arrays import array_of
@@ -41,7 +42,7 @@ def inner_model(model: Any) -> Any:
     return model.inner_model if type(model) is shap.models.Model else model
 
 
-class GameOfModel:
+class GameOfModel(Game):
     """Base of the games that evaluate a model.
 
     Attributes

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shapley_adapters import Game
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
 from tests.helpers.signed_files import signed
@@ -142,9 +143,11 @@ def test_what_is_missing_goes_to_active_players_only():
 # --- training ---
 
 
-class CountingGame:
+class CountingGame(Game):
     """Rows of a smooth function of their own numbers, players that are 0 being null."""
 
+    n_rows: int
+    n_players: int
     evaluations_per_batch = 4096
 
     def __init__(self, n_rows=80, n_players=6, seed=0):

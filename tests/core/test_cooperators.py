@@ -184,8 +184,6 @@ class WholeNumbers(FunctionGame):
     def fully_present(self, n_points):
         raise AssertionError
 
-    presence_values = fully_present
-
 
 def test_obstacles_are_believed():
     game = WholeNumbers(lambda z: z.prod(axis=1), 7)

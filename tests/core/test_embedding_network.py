@@ -11,6 +11,7 @@ pytest.importorskip("safetensors")
 
 from lightning.pytorch.callbacks import Callback  # noqa: E402
 
+from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.embedding_network import (  # noqa: E402
     EmbeddingNetwork,
@@ -27,9 +28,11 @@ N_PLAYERS = 5
 KNOTS = "trained.network.network.functions.knots"
 
 
-class Steps:
+class Steps(Game):
     """Rows of steps in pairs of features, as trees have them; the reference is 0."""
 
+    n_rows: int
+    n_players: int
     evaluations_per_batch = 4096
 
     def __init__(self, n_rows=300, seed=0):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage, linkage
 
+import shapley_adapters
 from shapley_adapters import Hierarchy, PlayerTree, Settings, estimate
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.hierarchies.default_trees import tree_of_places, tree_of_words
@@ -23,9 +24,11 @@ def curved(coalitions):
     return np.tanh(coalitions @ WEIGHTS) + products
 
 
-class Game:
+class Game(shapley_adapters.Game):
     """A game of some rows, which counts its evaluations."""
 
+    n_rows: int
+    n_players: int
     evaluations_per_batch = 64
 
     def __init__(self, function, n_players, n_rows=1, active=None):

@@ -9,6 +9,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
+from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized import ledger  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
@@ -23,16 +24,13 @@ class KilledError(Exception):
     pass
 
 
-class MortalGame:
+class MortalGame(Game):
     """Counts its evaluations, and fails after some of them."""
 
     n_rows, n_players, evaluations_per_batch = N_ROWS, N_PLAYERS, 64
 
     def __init__(self, lifetime=10**9, bend=0.0):
         self.n_evaluated, self.lifetime, self.bend = 0, lifetime, bend
-
-    def active_players(self):
-        return np.ones(X.shape, dtype=bool)
 
     def __call__(self, rows, coalitions):
         self.n_evaluated += len(rows)

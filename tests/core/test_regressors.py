@@ -18,6 +18,7 @@ from sklearn.ensemble import (  # noqa: E402
 )
 
 import shap_ext  # noqa: E402
+from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.regressors import BoostedTrees  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
@@ -105,7 +106,7 @@ def test_trees_learn_steps():
     assert best < 0.1 * np.abs(exact).sum(axis=1).mean()
 
 
-class CountedGame:
+class CountedGame(Game):
     """Rows of `steps`, each evaluation counted."""
 
     n_rows, n_players, evaluations_per_batch = len(X), 5, 4096

@@ -21,6 +21,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
+from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
@@ -41,13 +42,10 @@ BOUNDED = settings(
 )
 
 
-class Sums:
+class Sums(Game):
     """Sums of the pixels that are present."""
 
     n_rows, n_players, evaluations_per_batch = 24, 16, 4096
-
-    def active_players(self):
-        return np.ones((24, 16), dtype=bool)
 
     def __call__(self, rows, coalitions):
         return (ROWS.reshape(24, 16)[rows] * coalitions).sum(axis=1, keepdims=True)

@@ -13,6 +13,7 @@ torch: Any = pytest.importorskip("torch")
 pl: Any = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
+from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.network_files import write_file  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
@@ -29,13 +30,10 @@ ROWS = np.random.default_rng(0).normal(size=(60, N_PLAYERS)).astype(np.float32)
 INTO = np.random.default_rng(1).normal(size=(N_PLAYERS, 3))
 
 
-class Curved:
+class Curved(Game):
     """A smooth function of each row."""
 
     n_rows, n_players, evaluations_per_batch = len(ROWS), N_PLAYERS, 4096
-
-    def active_players(self):
-        return np.ones(ROWS.shape, dtype=bool)
 
     def value_of(self, row):
         """Return a function of a set of players, for the oracle."""
@@ -260,15 +258,14 @@ def test_training_that_diverges_is_refused(fit):
 @pytest.mark.parametrize("target", ["oddgp", "fastshap"])
 @pytest.mark.parametrize(("n_rows", "n_players"), [(2000, 5), (400, 30), (2000, 13)])
 def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_players):
-    class Linear:
+    class Linear(Game):
+        n_rows: int
+        n_players: int
         evaluations_per_batch = 4096
 
         def __init__(self, n_rows=n_rows):
             self.n_rows, self.n_players, self.n_evaluated = n_rows, n_players, 0
             self.x = np.random.default_rng(0).normal(size=(n_rows, n_players)).astype(np.float32)
-
-        def active_players(self):
-            return np.ones(self.x.shape, dtype=bool)
 
         def __call__(self, rows, coalitions):
             self.n_evaluated += len(rows)
@@ -296,9 +293,6 @@ class Rows(Curved):
 
     def __init__(self, x):
         self.x, self.n_rows = x, len(x)
-
-    def active_players(self):
-        return np.ones(self.x.shape, dtype=bool)
 
     def __call__(self, rows, coalitions):
         return np.tanh((self.x[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)

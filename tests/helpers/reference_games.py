@@ -2,9 +2,15 @@
 
 import numpy as np
 
+from shapley_adapters import Game
 
-class TableGame:
+
+class TableGame(Game):
     """Games given by the values of all coalitions, (R, 2^M, K); bit j of the place is player j."""
+
+    n_rows: int
+    n_players: int
+    evaluations_per_batch: int
 
     def __init__(self, values, *, evaluations_per_batch=1000, active=None):
         self.values = np.asarray(values, dtype=float)
@@ -16,9 +22,7 @@ class TableGame:
         self.batch_sizes = []
 
     def active_players(self):
-        if self.active is not None:
-            return self.active
-        return np.ones((self.n_rows, self.n_players), dtype=bool)
+        return super().active_players() if self.active is None else self.active
 
     def __call__(self, rows, coalitions):
         places = coalitions @ (1 << np.arange(self.n_players))
@@ -76,17 +80,18 @@ def quadratic_game(n_players, *, seed=0, **options):
     )
 
 
-class FunctionGame:
+class FunctionGame(Game):
     """Games of too many players for a table: the value is `function(coalitions)`, for any row."""
+
+    n_rows: int
+    n_players: int
+    evaluations_per_batch: int
 
     def __init__(self, function, n_players, *, n_rows=1, evaluations_per_batch=1000):
         self.function = function
         self.n_players = n_players
         self.n_rows = n_rows
         self.evaluations_per_batch = evaluations_per_batch
-
-    def active_players(self):
-        return np.ones((self.n_rows, self.n_players), dtype=bool)
 
     def __call__(self, rows, coalitions):
         return np.asarray(self.function(coalitions), dtype=float).reshape(len(rows), -1)

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError, warn_user
-from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game, SomeRows
 from ..pipeline.result import Estimate
@@ -260,7 +259,7 @@ class AmortizedShapley:
             orders=np.full(n_rows, -1, dtype=np.intp),
             enumerated=np.zeros(n_rows, dtype=bool),
             prior_shares=np.zeros(n_rows),
-            model_rows=n_evaluations * n_backgrounds_of(game),
+            model_rows=n_evaluations * game.n_backgrounds,
             value_errors=np.zeros(empty.shape),
             seed=self.description.seed,
             method="trained network",

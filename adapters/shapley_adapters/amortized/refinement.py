@@ -10,7 +10,6 @@ long as the evaluations are too few to be better.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from ..array_types import (
 )
 from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Solution
-from ..games.game import Game
+from ..games.game import Game, SomeRows
 from ..pipeline.estimate import estimate
 from ..pipeline.one_round import check_repeated_values
 from ..pipeline.result import Estimate
@@ -74,39 +73,40 @@ class Prediction:
         return Prediction(values, errors, self.freedom, empty, grand)
 
 
-class RemainingGame:
-    """Some rows of a game, less the additive games of attributions, (R, M, K)."""
+@dataclass
+class RemainingGame(SomeRows):
+    """Some rows of a game, less the additive games of attributions.
 
-    def __init__(
-        self, game: Game, rows: IntArray, additive: AttributionArray, prediction: Prediction
-    ) -> None:
-        self._game, self._rows, self._known = game, rows, prediction
-        self.additive_part = additive
-        self._active = game.active_players()[rows]
-        self.n_rows, self.n_players = len(rows), game.n_players
-        self.evaluations_per_batch = game.evaluations_per_batch
-        self.batch_bounds = getattr(game, "batch_bounds", None)
-        self.rounding = getattr(game, "rounding", 0.0)
+    Attributes
+    ----------
+    additive_part : array, (R, M, K)
+        The attributions.
+    known : Prediction
+        The values of no and of all players.
+    """
+
+    additive_part: AttributionArray
+    known: Prediction
+
+    # The values at both ends are known, so that draws are not repeated.
+    draws_values = answers_at_random = is_in_training_mode = False
+
+    def __post_init__(self) -> None:
+        self._active = super().active_players()
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""
         return self._active
-
-    def row_fingerprints(self) -> list[bytes]:
-        """Return the fingerprints of the rows, for random draws of their own."""
-        game: Any = self._game
-        fingerprints = game.row_fingerprints()
-        return [fingerprints[row] for row in self._rows]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return values, (P, K); those of no and of all players are known."""
         players = coalitions & self._active[rows]
         is_empty = ~players.any(axis=1)
         is_full = (players == self._active[rows]).all(axis=1) & ~is_empty
-        values = np.where(is_full[:, None], self._known.grand[rows], self._known.empty[rows])
+        values = np.where(is_full[:, None], self.known.grand[rows], self.known.empty[rows])
         others = np.flatnonzero(~is_empty & ~is_full)
         if len(others):
-            values[others] = self._game(self._rows[rows[others]], coalitions[others])
+            values[others] = super().__call__(rows[others], coalitions[others])
         additive = np.einsum("pm,pmk->pk", players.astype(float), self.additive_part[rows])
         remaining: ValueArray = values - additive
         return remaining

@@ -13,7 +13,7 @@ import torch
 from ..array_types import BoolArray, FloatArray, IntArray, ScoreArray
 from ..errors import DerivativeError, ShapleyExtError
 from ..games.evaluation import in_batches, ran_out_of_memory
-from ..games.game import DifferentiableGame
+from ..games.game import Game
 
 _Result = TypeVar("_Result")
 
@@ -128,9 +128,7 @@ class DerivativeScores:
     are_partial: BoolArray
 
 
-def hessian_scores(
-    game: DifferentiableGame, rows: IntArray, batch_size: int | None = None
-) -> DerivativeScores:
+def hessian_scores(game: Game, rows: IntArray, batch_size: int | None = None) -> DerivativeScores:
     """Return η for each row (Wang et al., 2022, Eq. 11).
 
     The second derivative is taken along the players' directions, from the absent to the present
@@ -176,9 +174,7 @@ def hessian_scores(
     return DerivativeScores(scores, points.backward_passes, are_empty, are_partial)
 
 
-def gradient_scores(
-    game: DifferentiableGame, rows: IntArray, batch_size: int | None = None
-) -> DerivativeScores:
+def gradient_scores(game: Game, rows: IntArray, batch_size: int | None = None) -> DerivativeScores:
     """Return the change of each player's slope when another player leaves.
 
     For piecewise linear networks (ReLU, max-pooling), whose second derivative is zero wherever
@@ -210,7 +206,7 @@ def gradient_scores(
 class _Points:
     """Outputs and slopes of a game at rows whose players are present to a degree."""
 
-    game: DifferentiableGame
+    game: Game
     rows: IntArray
     fixed_batch_size: int | None
     rounding: float = field(default=0.0, init=False)

@@ -6,7 +6,7 @@ Odd Gaussian-process regression uses them as a prior.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from ..array_types import (
     ValueArray,
 )
 from ..errors import DerivativeError, InvalidArgumentError, warn_user
-from ..games.game import DifferentiableGame, Game
+from ..games.game import Game
 from .choices import DERIVATIVES
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def scores_before_evaluation(
         scores.sources[:] = "array"
     elif cooperators in ("hessian", "gradient"):
         _add_requested(scores, game, rows, cooperators, batch_size)
-    elif cooperators in ("auto", DERIVATIVES) and _is_differentiable(game):
+    elif cooperators in ("auto", DERIVATIVES) and game.derivative_obstacle is None:
         _add_automatic(scores, game, rows, batch_size, differences_fit)
     return scores
 
@@ -133,9 +133,9 @@ def _add_requested(
     DerivativeError
         If it is impossible.
     """
-    if not _is_differentiable(game):
+    if game.derivative_obstacle is not None:
         raise DerivativeError(
-            f"cooperators={way!r} needs derivatives, but {_obstacle(game)}. {_OTHER_WAYS}"
+            f"cooperators={way!r} needs derivatives, but {game.derivative_obstacle}. {_OTHER_WAYS}"
         )
     try:
         derivatives = _derivatives(game, rows, way, batch_size)
@@ -158,7 +158,7 @@ def _add_requested(
 
 def _add_automatic(
     scores: Scores,
-    game: DifferentiableGame,
+    game: Game,
     rows: IntArray,
     batch_size: int | None,
     differences_fit: bool,
@@ -188,9 +188,7 @@ def _add_automatic(
         scores.n_partial = len(open_rows)
 
 
-def _derivatives(
-    game: DifferentiableGame, rows: IntArray, way: str, batch_size: int | None
-) -> DerivativeScores:
+def _derivatives(game: Game, rows: IntArray, way: str, batch_size: int | None) -> DerivativeScores:
     # Imported here, so that models without derivatives do not load torch.
     from .derivatives_torch import gradient_scores, hessian_scores
 
@@ -215,14 +213,6 @@ def warn_of_scores(source: str, n_partial: int, n_empty: int, n_rows: int) -> No
             f"cooperators={source!r}: all {kind} derivatives vanish for {n_empty} rows, as in "
             f"{kind_of_model}, so that their cooperators are arbitrary. Use {alternative!r}."
         )
-
-
-def _is_differentiable(game: Game) -> TypeGuard[DifferentiableGame]:
-    return isinstance(game, DifferentiableGame) and game.derivative_obstacle is None
-
-
-def _obstacle(game: Game) -> str:
-    return getattr(game, "derivative_obstacle", None) or "the model is not a torch module"
 
 
 def _fitting(cooperators: ScoreArray, n_rows: int, n_players: int) -> ScoreArray:

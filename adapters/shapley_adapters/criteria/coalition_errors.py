@@ -156,8 +156,8 @@ def mse_v(game: Game, *, n_coalitions: int = 200, seed: int | None = 0) -> Coali
         )
     coalitions = _inner_coalitions(game.n_players, n_coalitions, np.random.default_rng(seed))
     whole = np.ones((1, game.n_players), dtype=bool)
-    n_repeats = 2 if getattr(game, "draws_values", False) else 1
-    repeated = game if n_repeats == 1 else game.repeated(n_repeats)  # type: ignore[attr-defined]
+    n_repeats = 2 if game.draws_values else 1
+    repeated = game if n_repeats == 1 else game.repeated(n_repeats)
     values = Evaluator(repeated).values_of(coalitions)
     of_repeats = values.reshape(game.n_rows, n_repeats, len(coalitions), -1)
     off = Evaluator(game).values_of(whole)[:, None] - of_repeats

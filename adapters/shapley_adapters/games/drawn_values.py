@@ -4,74 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from .batch_sizes import BatchBounds
 from .evaluation import Request
-from .game import Game, WrappedGame
-
-
-@runtime_checkable
-class BackgroundGame(Game, Protocol):
-    """A game whose values are means over the rows of a background."""
-
-    @property
-    def n_backgrounds(self) -> int:
-        """B, the number of background rows."""
-
-    @property
-    def background_weights(self) -> FloatArray | None:
-        """Weight of each background row, 1 in all; None where they are equal."""
-
-    @property
-    def sampling_obstacle(self) -> str:
-        """Why the mean over a part of the background would not do; "" if it does."""
-
-    def outputs_at(
-        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
-    ) -> ValueArray:
-        """Return the outputs, (P, K), of `coalitions`, (P, M), each for one background row."""
-
-
-@runtime_checkable
-class LevelledGame(BackgroundGame, Protocol):
-    """A game whose players take the values of columns, in the row or in a background row."""
-
-    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
-        """Return the columns, (B + 1, D), of the row and the background, and their players.
-
-        None where values are not in columns, as in texts, or where the columns are too many.
-        """
-
-
-@runtime_checkable
-class RandomGame(Game, Protocol):
-    """A game whose values are random by design, such as means of draws of absent features.
-
-    The same row and coalition have the same value in each call. Other values of theirs are those of
-    other repetitions.
-    """
-
-    @property
-    def draws_values(self) -> bool:
-        """Whether values of other repetitions differ: games that need no draws are not random."""
-
-    def repeated(self, n_repeats: int) -> Any:
-        """Return a game whose row r · n + i is repetition i of row r, each drawn independently."""
-
-
-def is_random_by_design(game: Any) -> bool:
-    """Return whether values are known to be random: absent features or answers are drawn."""
-    return bool(getattr(game, "draws_values", False) or getattr(game, "answers_at_random", False))
-
-
-def n_backgrounds_of(game: Any) -> int:
-    """Return the rows of the model's input for one value."""
-    return int(getattr(game, "n_backgrounds", 1))
+from .game import WrappedGame
 
 
 @dataclass
@@ -110,7 +50,7 @@ class SingleDraws(WrappedGame):
     @property
     def batch_bounds(self) -> BatchBounds | None:
         """Bounds of the batch size, if the inner game has them."""
-        bounds = super().batch_bounds
+        bounds = self.game.batch_bounds
         if bounds is None:
             return None
         n_each = self._values_of_game

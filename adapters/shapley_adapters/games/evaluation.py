@@ -293,7 +293,7 @@ class Evaluator:
 
     def start_at(self, sizes: Mapping[int, int]) -> None:
         """Start at the best sizes of another evaluator of the same model."""
-        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
+        bounds = self.game.batch_bounds
         if bounds is not None:
             for n_players, best in sizes.items():
                 first = BatchBounds(min(best, bounds.largest), bounds.largest)
@@ -303,7 +303,7 @@ class Evaluator:
         """Return a function that returns the size of the batch that starts at an index."""
         bounds: BatchBounds | None = None
         if self.is_timed and self.batch_size is None:
-            bounds = getattr(self.game, "batch_bounds", None)
+            bounds = self.game.batch_bounds
         if bounds is None or bounds.first == bounds.largest:
             size = self.game.evaluations_per_batch if bounds is None else bounds.largest
             fixed = FixedBatchSize(self.batch_size or size)

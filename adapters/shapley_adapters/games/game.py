@@ -3,82 +3,218 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+import numpy as np
+import numpy.typing as npt
+
+from ..array_types import (
+    AttributionArray,
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ValueArray,
+)
+from ..errors import InvalidArgumentTypeError
 from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
+    from builtins import property as default
+
     import torch
 
+else:
 
-class Game(Protocol):
-    """The games of all rows to explain: coalitions in, values out.
+    def default(value_of):
+        """Return the value of a property of all games: subclasses may have an attribute of it."""
+        return value_of(None)
+
+
+class Game:
+    """Base of all games: one for each row to explain, coalitions in, values out.
+
+    A subclass has `n_rows`, `n_players` and `evaluations_per_batch`, as attributes, properties or
+    fields, and `__call__`. It may have the other members, whose defaults are those of a plain game.
 
     The host defines the value of an absent player (shap: by the masker, captum: by the baselines).
     A game may use several rows of the model's input for one value, such as one per background row;
     `evaluations_per_batch` takes this into account.
-
-    A game may also have `batch_bounds`, the first and the largest size of a batch. The size is then
-    chosen by timing the first batches: values are NumPy arrays, so that the model's device has
-    finished when a call returns. With None, batches have `evaluations_per_batch`.
     """
 
-    @property
-    def n_rows(self) -> int:
-        """R, the number of rows to explain."""
+    if TYPE_CHECKING:
 
-    @property
-    def n_players(self) -> int:
-        """M, the number of players, the same for each row."""
+        @property
+        def n_rows(self) -> int:
+            """R, the number of rows to explain."""
 
-    @property
-    def evaluations_per_batch(self) -> int:
-        """Evaluations in one call if the user gives no batch size."""
+        @property
+        def n_players(self) -> int:
+            """M, the number of players, the same for each row."""
+
+        @property
+        def evaluations_per_batch(self) -> int:
+            """Evaluations in one call if the user gives no batch size."""
 
     def active_players(self) -> BoolArray:
-        """Return which players can change the value, as an (R, M) array.
+        """Return which players can change the value, as an (R, M) array; by default all.
 
         A player whose present and absent values are equal is a null player: its attribution is 0
         and it costs no evaluation.
         """
+        return np.ones((self.n_rows, self.n_players), dtype=bool)
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), of `coalitions`, (P, M), each for its row in `rows`, (P,)."""
-
-
-@runtime_checkable
-class FingerprintedGame(Game, Protocol):
-    """A game whose rows have digests of their content, as seeds of independent draws."""
+        raise NotImplementedError
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of each row's content: of everything that its game depends on.
 
-        Equal rows have equal digests, in every process; see `fingerprints.fingerprint`.
+        Seeds of independent draws come from them. Equal rows have equal digests, in every process;
+        see `fingerprints.fingerprint`.
         """
+        raise InvalidArgumentTypeError(
+            "independent_rows=True needs a game with row_fingerprints(), which "
+            f"{type(self).__name__} lacks. Leave independent_rows=False."
+        )
 
+    @default
+    def batch_bounds(self) -> BatchBounds | None:
+        """The first and the largest size of a batch, chosen by timing the first batches.
 
-@runtime_checkable
-class DifferentiableGame(Game, Protocol):
-    """A game that is also defined for players with a degree of presence between 0 and 1.
+        Values are NumPy arrays, so that the model's device has finished when a call returns. With
+        None, batches have `evaluations_per_batch`.
+        """
+        return None
 
-    Degree 0 is the absent value of a player and degree 1 its present value. In between, values are
-    interpolated linearly.
-    """
+    @default
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output; 0 if it is unknown."""
+        return 0.0
+
+    @default
+    def usage(self) -> Any:
+        """What a remote model was used for so far; None for other models."""
+        return None
+
+    @default
+    def output_names(self) -> list[list[str]] | None:
+        """The names of the outputs of each row, where rows have outputs of their own."""
+        return None
+
+    @default
+    def additive_part(self) -> AttributionArray | None:
+        """The attributions, (R, M, K), whose additive games were subtracted from the values."""
+        return None
+
+    # Repeated values
+
+    @default
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known to be random, about which users are warned."""
+        return False
+
+    @default
+    def answers_at_random(self) -> bool:
+        """Whether the model is known to answer at random."""
+        return False
+
+    @default
+    def draws_values(self) -> bool:
+        """Whether values are random by design, such as means of draws of absent features.
+
+        The same row and coalition have the same value in each call; `repeated` has other ones.
+        """
+        return False
 
     @property
+    def is_random(self) -> bool:
+        """Whether values are known to be random: absent features or answers are drawn."""
+        return self.draws_values or self.answers_at_random
+
+    @property
+    def only_absence_is_random(self) -> bool:
+        """Whether the value of all players together is not random, where others are."""
+        return self.draws_values
+
+    @default
+    def has_common_empty_value(self) -> bool:
+        """Whether all rows have the same value without any player."""
+        return False
+
+    @default
+    def evaluates_first_alone(self) -> bool:
+        """Whether the first calls of the model have one row, and later ones more."""
+        return False
+
+    def repeated(self, n_repeats: int) -> Game:
+        """Return a game whose row r · n + i is repetition i of row r, each drawn independently."""
+        raise NotImplementedError
+
+    # Means over the rows of a background
+
+    @default
+    def n_backgrounds(self) -> int:
+        """B, the number of background rows of a value."""
+        return 1
+
+    @default
+    def background_weights(self) -> FloatArray | None:
+        """Weight of each background row, 1 in all; None where they are equal."""
+        return None
+
+    @default
+    def has_single_outputs(self) -> bool:
+        """Whether `outputs_at` returns the outputs for single background rows."""
+        return False
+
+    @default
+    def has_one_full_value(self) -> bool:
+        """Whether the value of all players needs one row of the model."""
+        return False
+
+    @default
+    def sampling_obstacle(self) -> str:
+        """Why the mean over a part of the background would not do; "" if it does."""
+        return ""
+
+    def outputs_at(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
+    ) -> ValueArray:
+        """Return the outputs, (P, K), of `coalitions`, (P, M), each for one background row."""
+        raise NotImplementedError
+
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the columns, (B + 1, D), of the row and the background, and their players.
+
+        None where values are not in columns, as in texts, or where the columns are too many.
+        """
+        del row
+        return None
+
+    # Degrees of presence between 0, the absent value of a player, and 1, its present value. In
+    # between, values are interpolated linearly.
+
+    @default
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there may be derivatives."""
+        return "the model is not a torch module"
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones of shape (n_points, M), in the model's precision and on its device."""
+        raise NotImplementedError
 
     def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
         """Return the values, (P, K), at `presence`, (P, M), each for its row in `rows`, (P,)."""
+        raise NotImplementedError
 
 
-class WrappedGame:
-    """What a game has in common with the game that it changes.
+class WrappedGame(Game):
+    """A game made of a game: what the model and its rows are remains, unless a subclass changes it.
+
+    What is not known to hold for the new values, such as derivatives, is that of a plain game.
 
     Attributes
     ----------
@@ -88,56 +224,31 @@ class WrappedGame:
 
     game: Any
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to explain."""
-        return int(self.game.n_rows)
+    def active_players(self) -> BoolArray:
+        """Return which players can change the value."""
+        active: BoolArray = self.game.active_players()
+        return active
 
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.game.n_players)
+    def row_fingerprints(self) -> list[bytes]:
+        """Return digests of the inner game's rows."""
+        digests: list[bytes] = self.game.row_fingerprints()
+        return digests
 
-    @property
-    def n_backgrounds(self) -> int:
-        """Number of background rows of a value."""
-        return int(getattr(self.game, "n_backgrounds", 1))
 
-    @property
-    def draws_values(self) -> bool:
-        """Whether the values of the inner game are random by design."""
-        return bool(getattr(self.game, "draws_values", False))
-
-    @property
-    def answers_at_random(self) -> bool:
-        """Whether the model of the inner game is known to answer at random."""
-        return bool(getattr(self.game, "answers_at_random", False))
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """Number of evaluations in a batch."""
-        return int(self.game.evaluations_per_batch)
-
-    @property
-    def batch_bounds(self) -> BatchBounds | None:
-        """Bounds of the batch size, if the inner game has them."""
-        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
-        return bounds
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known to be random, about which users are warned."""
-        return bool(getattr(self.game, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output; 0 if it is unknown."""
-        return float(getattr(self.game, "rounding", 0.0))
-
-    @property
-    def usage(self) -> Any:
-        """The `Usage` of a remote model so far; None for other models."""
-        return getattr(self.game, "usage", None)
+_OF_INNER_GAME = (
+    "n_rows",
+    "n_players",
+    "n_backgrounds",
+    "evaluations_per_batch",
+    "batch_bounds",
+    "rounding",
+    "usage",
+    "is_in_training_mode",
+    "answers_at_random",
+    "draws_values",
+)
+for _name in _OF_INNER_GAME:
+    setattr(WrappedGame, _name, property(attrgetter(f"game.{_name}")))
 
 
 @dataclass
@@ -162,8 +273,12 @@ class SomeRows(WrappedGame):
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""
-        active: BoolArray = self.game.active_players()[self.rows]
-        return active
+        return super().active_players()[self.rows]
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each of the rows."""
+        digests = super().row_fingerprints()
+        return [digests[row] for row in self.rows]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K)."""

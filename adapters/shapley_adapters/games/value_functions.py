@@ -21,7 +21,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, Value
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .evaluation import background_mean
 from .fingerprints import fingerprint
-from .game import DifferentiableGame, WrappedGame
+from .game import WrappedGame
 
 if TYPE_CHECKING:
     import torch
@@ -151,11 +151,6 @@ class ValuedGame(WrappedGame):
         self._are_probabilities = np.zeros(self.n_rows, dtype=bool)
         self._full = self._weights = np.zeros((self.n_rows, 0))
 
-    def active_players(self) -> BoolArray:
-        """Return which players can change the value."""
-        active: BoolArray = self.game.active_players()
-        return active
-
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, 1)."""
         self._evaluate_full(rows)
@@ -174,19 +169,16 @@ class ValuedGame(WrappedGame):
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their classes."""
-        rows: list[bytes] = self.game.row_fingerprints()
+        rows = super().row_fingerprints()
         if self.classes is None:
             return rows
         return [fingerprint(row, c) for row, c in zip(rows, self.classes, strict=True)]
 
-    # The next methods make this a DifferentiableGame if the inner game is one.
-
     @property
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there are."""
-        if not isinstance(self.game, DifferentiableGame):
-            return "the model is not a torch module"
-        return self.game.derivative_obstacle
+        obstacle: str | None = self.game.derivative_obstacle
+        return obstacle
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones in the model's precision."""

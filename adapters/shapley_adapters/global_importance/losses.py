@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import checked_choice
-from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.evaluation import background_mean
 from ..games.fingerprints import fingerprint
@@ -202,11 +202,6 @@ class LossGame(WrappedGame):
 
     derivative_obstacle = "the loss is not differentiated"
 
-    def active_players(self) -> BoolArray:
-        """Return which players can change the value."""
-        active: BoolArray = self.game.active_players()
-        return active
-
     def repeated(self, n_repeats: int) -> LossGame:
         """Return the game of repetitions, where the values of the inner game are random."""
         loss = replace(self.loss, labels=np.repeat(self.loss.labels, n_repeats, axis=0))
@@ -214,7 +209,7 @@ class LossGame(WrappedGame):
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their labels."""
-        rows: list[bytes] = self.game.row_fingerprints()
+        rows = super().row_fingerprints()
         return [fingerprint(row, label) for row, label in zip(rows, self.loss.labels, strict=True)]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:

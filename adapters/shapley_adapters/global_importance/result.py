@@ -36,7 +36,7 @@ from ..array_types import AttributionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, required_packages
 from ..estimators.protocol import Estimator
 from ..games.fingerprints import fingerprint
-from ..games.game import DifferentiableGame, SomeRows
+from ..games.game import SomeRows
 from ..graphs.reading import Structure
 from ..pipeline.estimate import estimate
 from ..pipeline.result import percent, quantiles
@@ -81,7 +81,8 @@ class SampledRows(SomeRows):
     @property
     def has_common_empty_value(self) -> bool:
         """Whether all rows have the same value without any player."""
-        return bool(getattr(self.game, "has_common_empty_value", False))
+        is_common: bool = self.game.has_common_empty_value
+        return is_common
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of each sampled row."""
@@ -93,14 +94,11 @@ class SampledRows(SomeRows):
         digests = [digest for digest in self.digests for _ in range(n_repeats)]
         return SampledRows(self.game.repeated(n_repeats), rows, digests)
 
-    # The next methods make this a DifferentiableGame if the inner game is one.
-
     @property
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there are."""
-        if not isinstance(self.game, DifferentiableGame):
-            return getattr(self.game, "derivative_obstacle", "the model is not a torch module")
-        return self.game.derivative_obstacle
+        obstacle: str | None = self.game.derivative_obstacle
+        return obstacle
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones in the model's precision."""
@@ -247,7 +245,7 @@ class GlobalImportance:
 
         Parameters
         ----------
-        game : FingerprintedGame
+        game : Game
             The games of all rows that may be drawn.
         estimator : Estimator
             The estimator for a row.

@@ -14,7 +14,6 @@ from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_regression import BackgroundRegression
 from ..estimators.protocol import Estimator
 from ..estimators.random_order import RandomOrder
-from ..games.drawn_values import BackgroundGame, n_backgrounds_of
 from ..games.game import Game
 from .drawing import FEWEST_OF_UNBIASED, MORE_FOR_SINGLES, Drawing, DrawPlan
 from .process_levels import FEWEST_PLAYERS, levels_of_process
@@ -53,16 +52,14 @@ def background_drawing(
     InvalidArgumentError
         If the mean over a part of the background would be another value.
     """
-    sizes, n_backgrounds = np.unique(n_active).tolist(), n_backgrounds_of(game)
+    sizes, n_backgrounds = np.unique(n_active).tolist(), game.n_backgrounds
     limit = settings.max_model_rows or settings.limiting_rows
     whole = replace(settings, max_model_rows=None, limiting_rows=limit)
     if all(settings.model_rows(size, n_backgrounds) is None for size in sizes):
         return None, whole, estimator
-    is_drawn = getattr(game, "draws_values", False)
-    if n_backgrounds == 1 or is_drawn or not isinstance(game, BackgroundGame):
+    if n_backgrounds == 1 or game.draws_values or not game.has_single_outputs:
         return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
-    has_one_full_value = bool(getattr(game, "has_one_full_value", False))
-    n_for_ends = n_backgrounds + (1 if has_one_full_value else n_backgrounds)
+    n_for_ends = n_backgrounds + (1 if game.has_one_full_value else n_backgrounds)
     least = n_for_ends + _ENOUGH_FOR_SINGLES * game.n_players * n_backgrounds
     must_be_unbiased = estimator.is_unbiased
     has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
@@ -90,7 +87,7 @@ def background_drawing(
         True,
         game.background_weights,
         must_be_unbiased,
-        has_one_full_value=has_one_full_value,
+        has_one_full_value=game.has_one_full_value,
     )
     if estimator.needs_graph:
         whole = replace(whole, budget=max(plan.n_coalitions for plan in plans.values()))

@@ -210,7 +210,7 @@ class Costs:
             n_rows * (2**n_players if _is_enumerated(n_players, budget) else budget)
             for n_players, n_rows in self.n_rows_of.items()
         )
-        bounds = getattr(self.game, "batch_bounds", None)  # batches grow where that saves time
+        bounds = self.game.batch_bounds  # batches grow where that saves time
         largest = self.game.evaluations_per_batch if bounds is None else bounds.largest
         size = self.settings.batch_size or largest
         return float(n * self.of_row + -(-n // size) * self.of_call) / self.n_workers

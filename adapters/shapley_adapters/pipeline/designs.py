@@ -402,33 +402,14 @@ class GroupDesigns:
         return group_design
 
     def _make(self, group: RowGroup, must_draw: bool) -> GroupDesign:
-        if self.budgets[group.n_players].enumerates_now:
-            return GroupDesign(full_design(group.n_players, group.known))
-        request = self._request(group, must_draw)
-        try:
-            if not self.estimator.needs_graph:
-                return GroupDesign(self.estimator.design(request))
-            keeps_drawn = group.own_words is None
-            design = design_cache.design(self.estimator, request, keeps_drawn)
-        except DesignMemoryError as error:
-            raise memory_error(group.n_players, self.settings) from error
-        except BudgetError as error:
-            budget = self.settings.budget
-            context = f"{self.settings.budget_name} has to be given"
-            if budget is not None:
-                context = f"{self.settings.budget_text(budget)} is too small"
-                if request.budget < min(budget, 2**group.n_players):
-                    context += f" and pays, with repeated draws, for {request.budget} coalitions"
-            raise BudgetError(f"{context}: {self.settings.name} {error}") from error
-        return GroupDesign(design, self.estimator.shortfall(design, request))
-
-    def _request(self, group: RowGroup, must_draw: bool) -> DesignRequest:
         n_players, budget = group.n_players, self.budgets[group.n_players]
+        if budget.enumerates_now:
+            return GroupDesign(full_design(n_players, group.known))
         limit = budget.limit
         if budget.can_enumerate:
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             limit = max(budget.first_check, 2 ** (n_players - 1))
-        return DesignRequest(
+        request = DesignRequest(
             n_players=n_players,
             budget=min(limit, 2**n_players),
             planned=min(budget.first_check, 2**n_players),
@@ -443,3 +424,19 @@ class GroupDesigns:
             needs_pairs=self.settings.interactions is not None,
             must_draw=must_draw,
         )
+        try:
+            if not self.estimator.needs_graph:
+                return GroupDesign(self.estimator.design(request))
+            keeps_drawn = group.own_words is None
+            design = design_cache.design(self.estimator, request, keeps_drawn)
+        except DesignMemoryError as error:
+            raise memory_error(n_players, self.settings) from error
+        except BudgetError as error:
+            given = self.settings.budget
+            context = f"{self.settings.budget_name} has to be given"
+            if given is not None:
+                context = f"{self.settings.budget_text(given)} is too small"
+                if request.budget < min(given, 2**n_players):
+                    context += f" and pays, with repeated draws, for {request.budget} coalitions"
+            raise BudgetError(f"{context}: {self.settings.name} {error}") from error
+        return GroupDesign(design, self.estimator.shortfall(design, request))

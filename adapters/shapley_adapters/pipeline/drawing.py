@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..errors import BudgetError
 from ..estimators.draws import Draws
 from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
-from ..games.drawn_values import DrawnRequest, RandomGame, SingleDraws
+from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.game import Game
 from .designs import RowGroup
 from .process_levels import FEWEST_PLAYERS, GameLevels
@@ -95,10 +95,10 @@ class Drawing:
             means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
         return scales.original(means), replace(errors, exponents=scales.exponents)
 
-    def game(self, game: Game) -> Any:
+    def game(self, game: Game) -> Game:
         """Return the game of single draws."""
-        if getattr(game, "draws_values", False):
-            return cast(RandomGame, game).repeated(self.draws.n_draws)
+        if game.draws_values:
+            return game.repeated(self.draws.n_draws)
         return SingleDraws(game, self.draws.n_draws, self.draws.is_background)
 
     def ends_request(self, rows: IntArray, coalitions: CoalitionArray) -> DrawnRequest:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BudgetError, InvalidArgumentError, first_row
+from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
-from ..games.drawn_values import n_backgrounds_of
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
@@ -77,13 +76,18 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     WorkerError
         If the model fails in a worker.
     """
-    used = getattr(game, "usage", None)  # of a remote model
+    if not isinstance(game, Game):
+        raise InvalidArgumentTypeError(
+            f"game must be of a subclass of shapley_adapters.Game; got {type(game).__name__}. "
+            "Let the class inherit from Game, which has defaults for what it does not say."
+        )
+    used = game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     if settings.max_seconds is not None:
-        settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
+        settings = on_whole_background(game.n_backgrounds, settings, estimator)
         result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
     elif not estimator.candidates:
         result = estimate_round(game, estimator, settings)
@@ -93,8 +97,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         if not settings.is_for_training and settings.max_model_rows is None:
             settings = _saving_rows(game, settings)
         result = estimate_round(game, estimator.candidates[0], settings)
-    if used is not None:
-        result = replace(result, usage=getattr(game, "usage", used) - used)
+    if used is not None and game.usage is not None:
+        result = replace(result, usage=game.usage - used)
     return result.with_semivalues()
 
 
@@ -113,7 +117,7 @@ def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> Call
 def _saving_rows(game: Game, settings: Settings) -> Settings:
     """Return the settings by which the default saves rows of the model."""
     is_default = settings.budget is None and settings.tolerance is None
-    saves = is_default and n_backgrounds_of(game) > _FEW_BACKGROUNDS and settings.n_repeats == 1
+    saves = is_default and game.n_backgrounds > _FEW_BACKGROUNDS and settings.n_repeats == 1
     return replace(settings, saves_rows=True) if saves else settings
 
 

@@ -15,7 +15,6 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import first_row, warn_user
 from ..estimators.protocol import Estimator
-from ..games.drawn_values import is_random_by_design
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
@@ -67,9 +66,8 @@ def run_of(
     active = game.active_players()
     n_active = active.sum(axis=1)
     drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and (settings.n_repeats > 1 or is_random_by_design(game)):
-        drawn = getattr(game, "only_absence_is_random", getattr(game, "draws_values", False))
-        has_draws = bool(drawn) and settings.n_repeats == 1
+    if drawing is None and (settings.n_repeats > 1 or game.is_random):
+        has_draws = game.only_absence_is_random and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
     memory = memory if drawing is None else None  # it has values, not draws
     return Run(game, estimator, settings, active, memory=memory, drawing=drawing)
@@ -113,7 +111,7 @@ def unchecked_round(
         disable=delay is None,
         **BY_MEAN_SPEED,
     ) as bar:
-        used = getattr(game, "usage", None)
+        used = game.usage
         advance = bar.update if used is None else partial(_advance, bar, game, used)
         evaluate = Evaluator(
             run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
@@ -172,7 +170,6 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
 def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
     game, settings, estimator = run.game, run.settings, run.estimator
-    is_drawn = getattr(game, "draws_values", False)
     if not settings.is_for_training:
         run.warnings.count_small_budgets(run.budgets, run.n_active, result, estimator)
     run.warnings.warn(game.n_rows, settings)
@@ -184,15 +181,15 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
         warn = _warn_of_company if run.warnings.are_alone_equal else _warn
         warn(*map(np.atleast_1d, run.warnings.two_answers))
     n_checks += run.warnings.n_repeated
-    if not n_checks and settings.n_repeats == 1 and not is_random_by_design(game):
+    if not n_checks and settings.n_repeats == 1 and not game.is_random:
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
         result,
         budget=settings.budget,
         check_evaluations=n_checks,
-        rounding=float(getattr(game, "rounding", 0.0)),
+        rounding=game.rounding,
         errors_cancel=settings.independent_rows
-        and not is_drawn  # all rows share the draws without any player
+        and not game.draws_values  # all rows share the draws without any player
         and estimator.is_unbiased
         and run.warnings.small_budget is None,
     )
@@ -229,9 +226,8 @@ class Repetition:
         the hosts warn of them, and their rows may need a batch.
         """
         rows = np.flatnonzero(active.any(axis=1))
-        is_trained = getattr(game, "is_in_training_mode", False)
-        is_known = settings.n_repeats > 1 or is_random_by_design(game)
-        if settings.is_for_training or is_known or is_trained or not len(rows):
+        is_known = settings.n_repeats > 1 or game.is_random or game.is_in_training_mode
+        if settings.is_for_training or is_known or not len(rows):
             return cls()
         budget = settings.budget or _CHECKED_BY_DEFAULT
         spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration
@@ -239,7 +235,7 @@ class Repetition:
         n_most = min(n_affordable, 2 * _MOST_PAIRS)
         row, players = rows[:1], np.flatnonzero(active[rows[0]])
         evaluate = Evaluator(game, settings.batch_size)
-        rounding = _ROUNDINGS * getattr(game, "rounding", 0.0)
+        rounding = _ROUNDINGS * game.rounding
         largest, n_spent, n_repeated = largest_magnitude(ends), 0, 0
         if n_most < 2 * _MOST_PAIRS:  # too few to tell noise that is rare, or on a grid
             if (ends[row] == np.round(ends[row])).all():
@@ -261,7 +257,7 @@ class Repetition:
                 _warn(first[differ][0], second[differ][0])
                 return cls(n_spent, is_random=True)
         # Alone, unless it was alone before: then with the empty coalition.
-        n_ends = 2 if getattr(game, "evaluates_first_alone", False) else 1
+        n_ends = 2 if game.evaluates_first_alone else 1
         if settings.budget is None or n_spent + n_ends <= n_affordable:
             coalitions = end_points(game.n_players)[None, ::-1][:, :n_ends]
             beside = Request(row, CoalitionTable(coalitions, np.array([n_ends])))
@@ -313,14 +309,14 @@ def check_repeated_values(
     evaluations : array, (R,)
         The evaluations of each of these rows.
     """
-    if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
+    if len(rows) == 0 or game.is_in_training_mode:
         return 0
     n_affordable, budget = 2, settings.budget
     if budget is not None:
         budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
         n_affordable = min(2, int(np.maximum(budget - evaluations, 0).sum()))
     evaluate = Evaluator(game, settings.batch_size)
-    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
+    allowed = max(_DIFFERENCE, _ROUNDINGS * game.rounding) * largest
     # All players first: without any input, a random part of the model may have no effect.
     coalitions = end_points(game.n_players)[::-1][:n_affordable]
     for n_spent, (coalition, first) in enumerate(zip(coalitions, ends[0, ::-1], strict=False), 1):
@@ -337,7 +333,7 @@ def check_repeated_values(
             ).all()
             (_warn if is_random else _warn_of_company)(first, second)
             return n_spent + 1
-    if getattr(game, "has_common_empty_value", False):
+    if game.has_common_empty_value:
         first, second = ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)
         if (np.abs(first - second) > allowed).any():
             _warn(first, second)

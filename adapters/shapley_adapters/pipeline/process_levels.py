@@ -15,7 +15,7 @@ from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
 from ..estimators.protocol import Estimator
-from ..games.drawn_values import BackgroundGame, LevelledGame
+from ..games.game import Game
 from .designs import RowGroup
 from .settings import Settings
 
@@ -35,7 +35,7 @@ on five fitted models with 12, 30 and 60 features."""
 class GameLevels:
     """The levels of the players of a game, by its columns."""
 
-    game: LevelledGame
+    game: Game
 
     def means(
         self,
@@ -80,7 +80,7 @@ class GameLevels:
 
 
 def levels_of_process(
-    game: BackgroundGame, estimator: Estimator[Any], settings: Settings, sizes: Sequence[int]
+    game: Game, estimator: Estimator[Any], settings: Settings, sizes: Sequence[int]
 ) -> GameLevels | None:
     """Return the levels of players for one process of all background rows; None if it has none.
 
@@ -88,7 +88,7 @@ def levels_of_process(
     small part of the background.
     """
     n_backgrounds, limit = game.n_backgrounds, settings.max_model_rows
-    if not (estimator.has_process and isinstance(game, LevelledGame) and limit is not None):
+    if not estimator.has_process or limit is None:
         return None
     fits = FEWEST_PLAYERS <= game.n_players <= _MOST_PLAYERS and limit <= _MOST_MODEL_ROWS
     if settings.interactions is not None or not fits:

@@ -13,15 +13,14 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
+from ..errors import InvalidArgumentError, first_row
 from ..estimators.draws import Draws
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
 from ..estimators.random_answers import most_surprising
-from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
-from ..games.game import FingerprintedGame, Game
+from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
@@ -126,11 +125,6 @@ class Run:
         settings = self.settings
         self.n_active = self.active.sum(axis=1)
         if settings.independent_rows:
-            if not isinstance(self.game, FingerprintedGame):
-                raise InvalidArgumentTypeError(
-                    "independent_rows=True needs a game with row_fingerprints(), which "
-                    f"{type(self.game).__name__} lacks. Leave independent_rows=False."
-                )
             self._own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
         if has_graph or self.estimator.score_source is not None:
@@ -241,7 +235,7 @@ class Run:
                 design = self._designs.design_for(group).design
                 if not design.n_before_choice:
                     evaluations[group.rows] = design.table.counts
-        n_backgrounds, drawing = n_backgrounds_of(self.game), self.drawing
+        n_backgrounds, drawing = self.game.n_backgrounds, self.drawing
         model_rows = evaluations * n_backgrounds
         if drawing is None:
             return CallBudget(evaluations, model_rows)
@@ -560,7 +554,7 @@ class Run:
 
         A relative tolerance is a share of the attributions of the whole game.
         """
-        additive = getattr(self.game, "additive_part", None)
+        additive = self.game.additive_part
         if additive is None:
             return solution
         part = additive[group.rows[:, None], group.players]
@@ -596,7 +590,7 @@ class Run:
         evaluations = np.minimum(design.table.counts, pending.round_end)
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
         drawing, of_values, drawn = self.drawing, pending.errors, pending.drawn
-        n_backgrounds = n_backgrounds_of(self.game)
+        n_backgrounds = self.game.n_backgrounds
         for whole, part in (
             (result.unions, solution.unions),
             (result.union_errors, solution.union_errors),

@@ -44,19 +44,13 @@ _KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 def max_input_bytes(device: torch.device) -> int:
     """Return the bytes that the inputs of one batch may take on a device."""
-    free = _free_bytes(device)
-    return MAX_INPUT_BYTES if free is None else max(1, free // _INPUT_SHARE)
-
-
-def _free_bytes(device: torch.device) -> int | None:
-    """Return the free memory of a GPU, with what torch keeps for new tensors; else None."""
+    free: int | None = None  # memory of a GPU, with what torch keeps for new tensors
     if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(free + kept)
-    if device.type == "mps":
-        return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
-    return None
+        free = int(torch.cuda.mem_get_info(device)[0] + kept)
+    elif device.type == "mps":
+        free = int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
+    return MAX_INPUT_BYTES if free is None else max(1, free // _INPUT_SHARE)
 
 
 def warn_in_training_mode(model: Any) -> None:
