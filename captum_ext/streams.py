@@ -42,16 +42,10 @@ def attribute_stream(
     target: Target,
     additional_forward_args: object,
     feature_mask: FeatureMask,
-    n_samples: int | None,
-    perturbations_per_eval: int | None,
     checkpoint: bool,
     chunk_size: int | None,
     batched: bool,
-    show_progress: bool,
-    return_standard_error: bool,
-    tolerance: float | str | None,
-    max_model_rows: int | None,
-    repeats: int,
+    options: dict[str, Any],
 ) -> StreamedAttributions:
     """Attribute outputs for rows chunk after chunk, to files; see `CoalitionAttribution`."""
     shared = {
@@ -60,19 +54,12 @@ def attribute_stream(
         "additional_forward_args": additional_forward_args,
         "feature_mask": feature_mask,
     }
-    options = {
-        "n_samples": n_samples,
-        "return_standard_error": checked_flag("return_standard_error", return_standard_error),
-        "tolerance": tolerance,
-        "max_model_rows": max_model_rows,
-        "repeats": None if repeats == 1 else repeats,  # networks take none
-    }
+    show_progress = options.pop("show_progress")
+    options["repeats"] = None if options["repeats"] == 1 else options["repeats"]  # of networks
     check_shared(shared, roles)
     source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
-    all_options = {**options, "perturbations_per_eval": perturbations_per_eval}
-    passed_options = {
-        name: value for name, value in all_options.items() if value not in (None, False)
-    }
+    passed_options = {name: value for name, value in options.items() if value not in (None, False)}
+    options.pop("perturbations_per_eval")  # does not change the values
     _check_options(method, passed_options)
     call = StreamCall(
         host="captum",
@@ -85,7 +72,7 @@ def attribute_stream(
         checkpoint=checkpoint,
         chunk_size=chunk_size,
         n_rows=n_rows_known(source.rows),
-        progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
+        progress_delay=0.0 if show_progress else None,
         name=method.get_name(),
     )
     return StreamedAttributions(explain_stream(call))

@@ -35,12 +35,14 @@ from shapley_adapters.streamed_values import ExplainedBlock
 from shapley_adapters.streams import StreamCall, option_texts, text_of
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
-from .argument_types import Outputs
 from .inputs.backgrounds import Background
 from .inputs.datasets import frame_values, table_of_row
 from .inputs.models import inner_model
 from .results.streamed_explanations import StreamedExplanations
 from .shap_internals import BAR_DELAY, is_op_chain
+
+_NOT_OF_VALUES = ("batch_size", "check_additivity")
+"""Options of a call that do not change the values, so that a checkpoint may go on with others."""
 
 
 def explain_stream(
@@ -51,36 +53,15 @@ def explain_stream(
     checkpoint: bool,
     chunk_size: int | None,
     batched: bool,
-    max_evals: int | str,
-    error_bounds: bool,
-    batch_size: int | str,
-    outputs: Outputs,
-    silent: bool,
-    tolerance: float | str | None,
-    max_model_rows: int | None,
-    repeats: int,
-    check_additivity: bool,
-    interactions: bool | str,
+    options: dict[str, Any],
 ) -> StreamedExplanations:
     """Explain rows chunk after chunk, and write the values to files; see `CoalitionExplainer`."""
-    if is_op_chain(outputs):
+    if is_op_chain(options["outputs"]):
         raise InvalidArgumentError(
             "outputs must be a list of indices for a stream, so that all rows have the same."
         )
-    if interactions is not False:
-        raise InvalidArgumentError(
-            f"interactions={interactions!r} is not supported by explain_stream, whose files "
-            "hold attributions. Call explainer(X, interactions=True) for a part of the rows "
-            "at a time, and store its values."
-        )
-    options = {
-        "max_evals": max_evals,
-        "error_bounds": error_bounds,
-        "outputs": outputs,
-        "tolerance": tolerance,
-        "max_model_rows": max_model_rows,
-        "repeats": repeats,
-    }
+    silent = options.pop("silent")
+    of_values = {name: value for name, value in options.items() if name not in _NOT_OF_VALUES}
     checked_flag("batched", batched)
     if isinstance(explainer.masker, shap.maskers.Text):
         raise _own_features()
@@ -95,17 +76,11 @@ def explain_stream(
         blocks=lambda size: _blocks(explainer, source, size, batched),
         explain=lambda block: _explained_block(
             explainer,
-            explainer(
-                *block,
-                **options,
-                batch_size=batch_size,
-                silent=True,
-                check_additivity=check_additivity,
-            ),
+            explainer(*block, **options, silent=True),
         ),
         join=join_tables,
         explainer=explainer,
-        options=lambda: _identity(explainer, options),
+        options=lambda: _identity(explainer, of_values),
         out=out,
         checkpoint=checkpoint,
         chunk_size=chunk_size,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shapley_adapters import Game, Settings
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_options import (
     TrainingArguments,
@@ -30,6 +29,7 @@ from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
+from .call_options import OPTIONS, ByName
 from .coalition_attribution import AttributeCall, CoalitionAttribution
 from .surrogate import (
     Surrogate,
@@ -278,6 +278,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         return self
 
     @attribute_method
+    @OPTIONS.documented("network")
     def attribute(
         self,
         inputs: Inputs,
@@ -286,10 +287,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         additional_forward_args: object = None,
         feature_mask: FeatureMask = None,
         n_samples: int | None = None,
-        *,
-        return_input_shape: bool = True,
-        return_standard_error: bool = False,
-        tolerance: float | str | None = None,
+        **options: Unpack[ByName],
     ) -> Any:
         """Attribute outputs of the forward function to its inputs, by one pass of the network.
 
@@ -306,9 +304,6 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             The number of coalitions evaluated per example to improve the network's attributions.
             They are the prior mean of `OddGP`'s regression. By default, as with 0, the network
             alone explains. Needs `efficient`.
-        return_input_shape : bool
-            Whether attributions have the shape of the inputs. False returns one number for each
-            feature of `feature_mask`, as captum's KernelShap does.
         return_standard_error : bool
             Whether to return standard errors, too. Those of the network are stated from its errors
             on held-out examples, the distance of an example to the training examples, and the
@@ -316,6 +311,8 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         tolerance : float or str, optional
             The standard error above which coalitions are evaluated for an example, until it is met.
             Examples that meet it by the network alone cost nothing more. Needs `efficient`.
+        **options
+            The other options of a call.
 
         Returns
         -------
@@ -326,28 +323,20 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             the feature mask.
         """
         tensors = checked_inputs(inputs)
+        fields, further = OPTIONS.read("network", {"n_samples": n_samples or None, **options})
         fitted = self._fitted()
         target = checked_target(target, len(tensors[0]), may_be_function=False)
         warn_in_training_mode(self.forward_func)
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
-        if not checked_flag("return_input_shape", return_input_shape):
+        if not further["return_input_shape"]:
             call.game.groups.check_columns()
         if call.valued is not None:
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
-        self._check_refinement(n_samples=bool(n_samples), tolerance=tolerance)
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=checked_count("n_samples", n_samples) if n_samples else None,
-            tolerance=None if tolerance is None else checked_tolerance(tolerance),
-            with_errors=checked_flag("return_standard_error", return_standard_error),
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
-            n_jobs=self.n_jobs,
-            name=self.get_name(),
-            budget_name="n_samples",
-        )
+        self._check_refinement(n_samples=bool(n_samples), tolerance=options.get("tolerance"))
+        settings = self._common_settings(call.game, fields)
         inputs_of_network = network_inputs(tensors, fitted.description.network)
         explained = fitted.explain(game, inputs_of_network, self.efficient, refinement=settings)
         self.last_estimate = explained.estimate
@@ -365,13 +354,13 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
                 shape,
                 torch.get_default_dtype(),
             )
-            if not return_input_shape:
+            if not further["return_input_shape"]:
                 return as_group_tensor(*arguments)
             tensors_of_inputs = as_tensors(*arguments)
             return tensors_of_inputs if isinstance(inputs, tuple) else tensors_of_inputs[0]
 
         attributions = formatted(explained.estimate.values)
-        if not return_standard_error:
+        if not settings.with_errors:
             return attributions
         return attributions, formatted(explained.estimate.standard_errors)
 

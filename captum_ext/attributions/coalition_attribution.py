@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 
 from captum.attr import PerturbationAttribution
 from torch import Tensor
 
 from shapley_adapters import Estimate, Settings, estimate
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -28,7 +28,7 @@ from shapley_adapters.interactions.result import (
 )
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
-from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
+from shapley_adapters.pipeline.settings import fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers import checked_n_jobs
 
@@ -50,6 +50,7 @@ from .attribute_methods import (
     graph_of_inputs,
     trees_of_inputs,
 )
+from .call_options import OPTIONS, AttributeOptions, ByName
 
 if TYPE_CHECKING:
     from shapley_adapters.batch_function import BatchFunction
@@ -124,6 +125,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         return graph_of_inputs(options.graph, game)
 
     @attribute_method
+    @OPTIONS.documented("call")
     def attribute(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -133,14 +135,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
         n_samples: int | None = None,
         perturbations_per_eval: int | None = None,
-        *,
-        show_progress: bool = False,
-        return_input_shape: bool = True,
-        return_standard_error: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        max_seconds: float | None = None,
+        **options: Unpack[ByName],
     ) -> Any:
         """Attribute the output of the forward function to its inputs.
 
@@ -170,45 +165,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         feature_mask : Tensor or tuple of Tensors, optional
             Whole numbers, equal for the elements of one feature, also across tensors. By default
             each element of an example is a feature.
-        n_samples : int, optional
-            The budget: the number of coalitions evaluated per example. By default all 2^M for up
-            to 10 features, and 16 per feature, at least 500, for more. If it allows all 2^M
-            coalitions, the result is exact. Two to four further evaluations for all examples
-            together look for random answers: at most 2 % of the call's, or unused ones.
-        perturbations_per_eval : int, optional
-            The largest number of masked copies of all examples in one forward pass. By default the
-            first batches are timed, and batches grow as long as this saves time. With 1, the
-            forward function may also return one result for the whole batch, a tensor of any shape.
-        show_progress : bool
-            Whether to show a progress bar.
-        return_input_shape : bool
-            Whether attributions have the shape of the inputs. False returns one number for each
-            feature of `feature_mask`, as captum's KernelShap does.
-        return_standard_error : bool
-            Whether to return the standard errors, too; not inside captum's `NoiseTunnel`.
-        tolerance : float or str, optional
-            The standard error at which evaluation of an example stops: a number in units of the
-            output, or a percentage of the distance between the example's largest and smallest
-            attribution, as in `"1%"`. `n_samples` is still the limit, and is by default twenty
-            times as high. A warning names the examples that reach it first.
-        max_model_rows : int, optional
-            The budget in rows of the forward function's input for each example, beside `n_samples`;
-            the smaller one counts. Coalitions are then evaluated on a part of the distribution of
-            baselines, and `last_estimate.value_errors` says how exactly; standard errors hold that
-            error. With few rows, `OddGP` and `Best` learn from each row about all draws. `Best`
-            takes half of the rows that `n_samples` would have by default, where there are more than
-            ten features and more than ten draws of the baselines. Methods on graphs evaluate the
-            coalitions of their order, each on as many draws as the budget pays for.
-        repeats : int
-            How often each coalition is evaluated, for models that answer at random. Each answer
-            counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.
-            With 1, a few coalitions are evaluated twice; if answers differ, a warning says so, and
-            every fourth coalition is evaluated twice to measure the noise.
-        max_seconds : float, optional
-            The time for the call, for all examples together. Costs are measured on the first
-            examples; then all are estimated with the largest budget that fits, so that it may
-            differ from call to call. The same seed with `n_samples=method.last_estimate.budget`
-            repeats the numbers exactly. If you pass `n_samples`, it is a further limit.
+        **options
+            The options of the call.
 
         Returns
         -------
@@ -240,29 +198,13 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
         )
-        if not checked_flag("return_input_shape", return_input_shape):
+        by_position = {"n_samples": n_samples, "perturbations_per_eval": perturbations_per_eval}
+        fields, further = OPTIONS.read("call", by_position | options)
+        if not further["return_input_shape"]:
             call.game.groups.check_columns()
-        checked_flag("return_standard_error", return_standard_error)
-        if max_seconds is not None:
-            max_seconds = checked_seconds("max_seconds", max_seconds)
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-            graph=self._graph(call.game) if self.structure else None,
-            with_errors=return_standard_error,
-            tolerance=None if tolerance is None else checked_tolerance(tolerance),
-            max_model_rows=checked_rows(max_model_rows),
-            n_repeats=checked_count("repeats", repeats),
-            max_seconds=max_seconds,
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
-            interactions=self._interactions,
-            n_jobs=self.n_jobs,
-            progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
-            name=self.get_name(),
-            budget_name="n_samples",
-            fewer_players=_fewer_players(call.game),
-        )
+        if further["perturbations_per_eval"] is not None:
+            fields["batch_size"] = call.game.evaluations_per_batch
+        settings = self._common_settings(call.game, fields, interactions=self._interactions)
         warn_in_training_mode(self.forward_func)
         estimator = self._estimator()
         game: _AnyGame = call.game if call.valued is None else call.valued
@@ -272,13 +214,34 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             game = call.batch_game()
             result = estimate(game, estimator, settings)
         self.last_estimate = result
-        attributions = call.formatted(game, result.values, return_input_shape)
-        if not return_standard_error:
+        attributions = call.formatted(game, result.values, further["return_input_shape"])
+        if not settings.with_errors:
             return attributions
-        return attributions, call.formatted(game, result.standard_errors, return_input_shape)
+        errors = call.formatted(game, result.standard_errors, further["return_input_shape"])
+        return attributions, errors
 
     attribute_future = future_method(attribute)
 
+    def _common_settings(
+        self, game: ForwardFunctionGame, fields: dict[str, Any], **further: Any
+    ) -> Settings:
+        """Return the settings of a call whose options gave `fields`."""
+        is_image = game.groups.is_plain and game.inputs[0].ndim == 4  # (N, C, H, W)
+        shape = tuple(game.inputs[0].shape[1:]) if is_image else ()
+        superpixels = "feature_mask=captum_ext.superpixels(inputs, 50)"
+        return Settings(
+            seed=checked_seed(self.seed),
+            graph=self._graph(game) if self.structure else None,
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            n_jobs=self.n_jobs,
+            name=self.get_name(),
+            budget_name="n_samples",
+            fewer_players=fewer_players(game.n_players, shape, superpixels),
+            **fields,
+            **further,
+        )
+
+    @OPTIONS.documented("budget")
     def budget_of(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -287,10 +250,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         additional_forward_args: object = None,
         feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
         n_samples: int | None = None,
-        *,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
+        **options: Unpack[ByName],
     ) -> CallBudget:
         """Return how many evaluations and rows of the forward function `attribute` takes at most.
 
@@ -299,10 +259,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
         Parameters
         ----------
-        inputs, baselines, target, additional_forward_args, feature_mask, n_samples
+        inputs, baselines, target, additional_forward_args, feature_mask
             As in `attribute`.
-        tolerance, max_model_rows, repeats
-            As in `attribute`.
+        **options
+            The options that decide the budget.
 
         Returns
         -------
@@ -329,21 +289,12 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, None
         )
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            graph=self._graph(call.game) if self.structure else None,
-            tolerance=None if tolerance is None else checked_tolerance(tolerance),
-            max_model_rows=checked_rows(max_model_rows),
-            n_repeats=checked_count("repeats", repeats),
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
-            name=self.get_name(),
-            budget_name="n_samples",
-            fewer_players=_fewer_players(call.game),
-        )
+        fields, _ = OPTIONS.read("budget", {"n_samples": n_samples, **options})
+        settings = self._common_settings(call.game, fields)
         game: _AnyGame = call.game if call.valued is None else call.valued
         return budget_of(game, self._estimator(), settings)
 
+    @OPTIONS.documented("batch")
     def batch_function(
         self,
         example: Any,
@@ -353,12 +304,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         prefix: str = "attribution_",
         baselines: BaselineType = None,
         target: TargetType = None,
-        n_samples: int | None = None,
-        perturbations_per_eval: int | None = None,
-        return_standard_error: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
+        **options: Unpack[AttributeOptions],
     ) -> BatchFunction:
         """Return a function from a batch of a table to a batch of attributions.
 
@@ -376,10 +322,12 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             Columns that are copied to the result, such as an identifier.
         prefix : str
             The beginning of the names of the new columns.
-        baselines, target, n_samples, perturbations_per_eval, tolerance, max_model_rows, repeats
+        baselines, target
             As in `attribute`; the same for all rows.
         return_standard_error : bool
             Whether the result has columns of standard errors.
+        **options
+            The options of `attribute`.
 
         Returns
         -------
@@ -390,24 +338,16 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         """
         from ..streams import batch_function
 
-        options = {
-            "baselines": baselines,
-            "target": target,
-            "n_samples": n_samples,
-            "perturbations_per_eval": perturbations_per_eval,
-            "return_standard_error": return_standard_error,
-            "tolerance": tolerance,
-            "max_model_rows": max_model_rows,
-            "repeats": None if repeats == 1 else repeats,  # networks take none
-        }
-        return batch_function(self, example, features, keep, prefix, options)
+        OPTIONS.read("batch", options)
+        arguments = {"baselines": baselines, "target": target, **options}
+        return batch_function(self, example, features, keep, prefix, arguments)
 
+    @OPTIONS.documented("interactions", like=attribute)
     def interactions(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         *arguments: Any,
         index: str = "shapley",
-        return_standard_error: bool = False,
         **options: Any,
     ) -> Any:
         """Return the interactions of all pairs of features, from the evaluations of `attribute`.
@@ -419,12 +359,12 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         ----------
         inputs : Tensor or tuple of Tensors
             The examples.
-        *arguments, **options
-            The other arguments of `attribute`. The tolerance is one for the attributions.
+        baselines, target, additional_forward_args, feature_mask
+            As in `attribute`.
         index : str
             The index of interaction; see `set_interactions`.
-        return_standard_error : bool
-            Whether to return the standard errors, too.
+        **options
+            The options of `attribute`. The tolerance is one for the attributions.
 
         Returns
         -------
@@ -455,15 +395,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         """
         from .interactions import pair_interactions
 
-        return pair_interactions(
-            self,
-            inputs,
-            *arguments,
-            index=index,
-            return_standard_error=return_standard_error,
-            **options,
-        )
+        return pair_interactions(self, inputs, *arguments, index=index, **options)
 
+    @OPTIONS.documented("call", like=attribute)
     def semivalues(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -480,12 +414,14 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         ----------
         inputs : Tensor or tuple of Tensors
             The examples.
-        *arguments, **options
-            The other arguments of `attribute`, such as `return_standard_error`.
+        baselines, target, additional_forward_args, feature_mask
+            As in `attribute`.
         index : str, tuple or sequence of float
             `"banzhaf"`: all coalitions have the same weight. `("beta", a, b)`: Beta-Shapley values
             (Kwon and Zou, 2022); with a > b, small coalitions count more. M weights: those of
             coalitions of 0, …, M − 1 other features, all of a size together; their sum is 1.
+        **options
+            The options of `attribute`.
 
         Returns
         -------
@@ -506,6 +442,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         _, answer = estimated_interactions(self, inputs, *arguments, request=request, **options)
         return answer
 
+    @OPTIONS.documented("interactions", like=attribute)
     def set_interactions(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -524,8 +461,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         ----------
         inputs : Tensor or tuple of Tensors
             The examples.
-        *arguments, **options
-            The other arguments of `attribute`.
+        baselines, target, additional_forward_args, feature_mask
+            As in `attribute`.
         index : str
             `"shapley"` (`"SII"`), `"shapley_taylor"` (`"STII"`), `"faithful_shapley"` (`"FSII"`),
             `"banzhaf"` (`"BII"`), `"faithful_banzhaf"` (`"FBII"`), `"moebius"` (`"Moebius"`), or
@@ -535,6 +472,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             The most features in a set, at most 5.
         names : sequence of str, optional
             The names of the M features.
+        **options
+            The options of `attribute`.
 
         Returns
         -------
@@ -559,6 +498,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         found: SetInteractions = of_call.set_interactions(names)
         return found
 
+    @OPTIONS.documented("stream")
     def attribute_stream(
         self,
         rows: Inputs | str | Path | Iterable[Any],
@@ -569,16 +509,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         target: Target = None,
         additional_forward_args: object = None,
         feature_mask: FeatureMask = None,
-        n_samples: int | None = None,
-        perturbations_per_eval: int | None = None,
         checkpoint: bool = False,
         chunk_size: int | None = None,
         batched: bool = True,
-        show_progress: bool = False,
-        return_standard_error: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
+        **options: Unpack[AttributeOptions],
     ) -> StreamedAttributions:
         """Attribute outputs for rows chunk after chunk, and write attributions to files.
 
@@ -602,8 +536,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         baselines, target, additional_forward_args, feature_mask
             As in `attribute`, the same for all rows. Mark a distribution of baselines by
             `BaselineDistribution`, and tensors among `additional_forward_args` by `Shared`.
-        n_samples, perturbations_per_eval, return_standard_error, tolerance, max_model_rows
-            As in `attribute`.
         checkpoint : bool
             Whether to go on with the results that a stopped call wrote to `out`. The result is
             then the same, bit for bit, as without a stop. A checkpoint of other rows, another
@@ -617,6 +549,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             dimension that counts the rows.
         show_progress : bool
             Whether to show a progress bar over the rows.
+        **options
+            The options of `attribute`.
 
         Returns
         -------
@@ -639,16 +573,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             target=target,
             additional_forward_args=additional_forward_args,
             feature_mask=feature_mask,
-            n_samples=n_samples,
-            perturbations_per_eval=perturbations_per_eval,
             checkpoint=checkpoint,
             chunk_size=chunk_size,
             batched=batched,
-            show_progress=show_progress,
-            return_standard_error=return_standard_error,
-            tolerance=tolerance,
-            max_model_rows=max_model_rows,
-            repeats=repeats,
+            options=OPTIONS.complete("stream", options),
         )
 
     def _prepared_for_futures(self) -> CoalitionAttribution:
@@ -757,10 +685,3 @@ class AttributeCall:
                 f"got {self.game.target!r}."
             )
         return BatchGame(self.game)
-
-
-def _fewer_players(game: ForwardFunctionGame) -> str:
-    """Return how to have fewer players: by superpixels for images (N, C, H, W) without a mask."""
-    is_image = game.groups.is_plain and game.inputs[0].ndim == 4
-    shape = tuple(game.inputs[0].shape[1:]) if is_image else ()
-    return fewer_players(game.n_players, shape, "feature_mask=captum_ext.superpixels(inputs, 50)")

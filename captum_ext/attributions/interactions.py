@@ -15,6 +15,7 @@ from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.interactions.result import INDICES, InteractionRequest, checked_pairs
 
 from ..inputs.checks import checked_inputs
+from .call_options import OPTIONS
 
 
 def pair_interactions(
@@ -22,24 +23,23 @@ def pair_interactions(
     inputs: Any,
     *arguments: Any,
     index: str,
-    return_standard_error: bool,
     **options: Any,
 ) -> Any:
     """Return the interactions of all pairs of features; see `CoalitionAttribution.interactions`."""
-    checked_flag("return_standard_error", return_standard_error)
+    if "return_input_shape" in options:
+        OPTIONS.read("interactions", {"return_input_shape": options["return_input_shape"]})
+    with_errors = checked_flag("return_standard_error", options.get("return_standard_error", False))
     estimate, answer = estimated_interactions(
         method,
         inputs,
         *arguments,
         request=checked_pairs("index", checked_choice("index", index, INDICES)),
-        return_input_shape=True,
-        return_standard_error=return_standard_error,
         **options,
     )
-    attributions = answer[0] if return_standard_error else answer
+    attributions = answer[0] if with_errors else answer
     pairs = estimate.interactions
     matrices = _as_tensor(pairs.matrices(estimate.values), inputs, attributions)
-    if not return_standard_error:
+    if not with_errors:
         return matrices
     return matrices, _as_tensor(pairs.error_matrices(), inputs, attributions)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from shapley_adapters import Settings
-from shapley_adapters.arguments import checked_choice, checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
@@ -13,6 +12,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from ..games.model_outputs import OneValueForBatchError
+from .call_options import OPTIONS, ByName
 from .coalition_attribution import CoalitionAttribution
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class SamplingAttribution(CoalitionAttribution):
         checked_flag("independent_rows", self.independent_rows)
         self._estimator()  # refuses options that cannot be used
 
+    @OPTIONS.documented("importance")
     def global_importance(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -46,7 +47,7 @@ class SamplingAttribution(CoalitionAttribution):
         loss: str | LossFunction | None = None,
         n_examples: int | None = None,
         population: bool = False,
-        show_progress: bool = False,
+        **options: Unpack[ByName],
     ) -> GlobalImportance:
         """Return the importance of each feature over a data set, with standard errors.
 
@@ -56,10 +57,6 @@ class SamplingAttribution(CoalitionAttribution):
         Parameters
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask
-            As in `attribute`.
-        n_samples : int, optional
-            Evaluations per example, as in `attribute`.
-        perturbations_per_eval, show_progress
             As in `attribute`.
         kind : {"mean_absolute", "mean", "loss"}
             What is averaged over examples. `"mean_absolute"`: absolute attributions; standard
@@ -76,6 +73,8 @@ class SamplingAttribution(CoalitionAttribution):
         population : bool
             Whether the examples are all that there are. Those that are not drawn are then the only
             uncertainty of the sample, and there is none if all are drawn.
+        **options
+            The options of `attribute`.
 
         Returns
         -------
@@ -107,21 +106,16 @@ class SamplingAttribution(CoalitionAttribution):
         )
         from shapley_adapters.global_importance.result import TITLES, GlobalImportance
 
+        by_position = {"n_samples": n_samples, "perturbations_per_eval": perturbations_per_eval}
+        fields, further = OPTIONS.read("importance", by_position | options)
         checked_choice("kind", kind, tuple(TITLES))
         is_population = checked_flag("population", population)
         call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
         )
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-            graph=self._graph(call.game) if self.structure else None,
-            n_jobs=self.n_jobs,
-            progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
-            name=self.get_name(),
-            budget_name="n_samples",
-        )
+        if further["perturbations_per_eval"] is not None:
+            fields["batch_size"] = call.game.evaluations_per_batch
+        settings = self._common_settings(call.game, fields)
         game: Any = call.game if call.valued is None else call.valued
         if kind == "loss":
             if target is not None:

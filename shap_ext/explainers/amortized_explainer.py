@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from ..argument_types import Rows, Table
 from ..games.explained_rows import ExplainedRows
 from ..inputs.rows_json import rows_as_json, rows_of_json
 from ..shap_internals import BAR_DELAY
+from .call_options import OPTIONS, ExplainerOptions
 from .coalition_explainer import CoalitionExplainer
 from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs
@@ -56,6 +57,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
     """
 
     _evaluates_coalitions = False
+    _way = "network"
 
     training_data: Any = None
     features: Callable[[Any], Any] | None = None
@@ -214,19 +216,8 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
                 bar.update(len(values))
         return out
 
-    def __call__(
-        self,
-        *args: Rows,
-        max_evals: int | str = "auto",
-        error_bounds: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        max_seconds: float | None = None,
-        interactions: bool | str = False,
-        trace: bool = False,
-        **options: Any,
-    ) -> Any:
+    @OPTIONS.documented("network")
+    def __call__(self, *args: Rows, **options: Unpack[ExplainerOptions]) -> Any:
         """Explain rows by the network, after training it where that has not been done.
 
         Parameters
@@ -244,10 +235,8 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         tolerance : float or str, optional
             The standard error above which coalitions are evaluated for a row, until it is met. Rows
             that meet it by the network alone cost nothing more. Needs `efficient`.
-        max_seconds, interactions, trace
-            Not for networks.
         **options
-            `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
+            The other options of a call.
 
         Returns
         -------
@@ -260,26 +249,14 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             With `efficient`, of rows unlike those that were trained on: the network misses the
             model's output by far more than on held-out rows. `last_unlike_rows` holds them.
         """
-        for name, value, neutral, remedy in (
-            ("max_seconds", max_seconds, None, "Pass max_evals or tolerance, or use oddgp."),
-            ("max_model_rows", max_model_rows, None, "Pass max_evals, or use oddgp."),
-            ("repeats", repeats, 1, "Use oddgp."),
-            ("interactions", interactions, False, "Use oddgp."),
-            ("trace", trace, False, "Use oddgp."),
-        ):
-            if value != neutral:
-                raise InvalidArgumentError(
-                    f"{name}={value!r} means nothing to a network that explains in one pass. "
-                    f"{remedy}"
-                )
+        max_evals = options.get("max_evals", "auto")
         if isinstance(max_evals, numbers.Integral) and max_evals == 0 and max_evals is not False:
-            max_evals = "auto"
-        self._check_refinement(max_evals=max_evals != "auto", tolerance=tolerance)
+            options["max_evals"] = max_evals = "auto"
+        OPTIONS.read(self._way, options)
+        self._check_refinement(max_evals=max_evals != "auto", tolerance=options.get("tolerance"))
         if self.surrogate is not None and not self.surrogate.is_fitted:
             self.fit(silent=options.get("silent", False))
-        return super().__call__(
-            *args, max_evals=max_evals, error_bounds=error_bounds, tolerance=tolerance, **options
-        )
+        return super().__call__(*args, **options)
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         explained = self._fitted(settings.progress_delay is None).explain(

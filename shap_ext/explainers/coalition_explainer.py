@@ -6,22 +6,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import shap
 
 from shapley_adapters import Estimate, Game, Settings, estimate
 from shapley_adapters.arguments import (
-    checked_count,
     checked_flag,
-    checked_seconds,
     checked_seed,
-    count_or_auto,
 )
-from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.games.value_functions import (
@@ -34,16 +31,14 @@ from shapley_adapters.graphs.causal_graph import read_causal_graph
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import (
     SetInteractions,
-    checked_pairs,
     checked_semivalues,
     checked_sets,
 )
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
-from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers import checked_n_jobs
 
-from ..argument_types import Groups, Outputs, Rows
+from ..argument_types import Groups, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
@@ -60,7 +55,8 @@ from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy
 from ..results.interactions import interaction_explanation, joined_names
 from ..results.record import with_record
-from ..shap_internals import BAR_DELAY, background_of, is_op_chain
+from ..shap_internals import background_of, is_op_chain
+from .call_options import OPTIONS, ExplainerOptions
 from .legacy_calls import check_sums, no_expected_value, shared_value
 from .model_explainer import ModelExplainer
 from .player_trees import trees_of_rows
@@ -91,6 +87,7 @@ class CoalitionExplainer(ModelExplainer):
     _make: ClassVar[Callable[..., Estimator[Any]]]
     _option_names: ClassVar[tuple[str, ...]] = ()
     _evaluates_coalitions = True
+    _way = "call"
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
@@ -136,23 +133,8 @@ class CoalitionExplainer(ModelExplainer):
             return None
         return layout.graph(options.graph)
 
-    def __call__(
-        self,
-        *args: Rows,
-        max_evals: int | str = "auto",
-        main_effects: bool = False,
-        error_bounds: bool = False,
-        batch_size: int | str = "auto",
-        outputs: Outputs = None,
-        silent: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        max_seconds: float | None = None,
-        check_additivity: bool = False,
-        interactions: bool | str = False,
-        trace: bool = False,
-    ) -> Any:
+    @OPTIONS.documented("call")
+    def __call__(self, *args: Rows, **options: Unpack[ExplainerOptions]) -> Any:
         """Explain the model's output for each row.
 
         Parameters
@@ -160,59 +142,8 @@ class CoalitionExplainer(ModelExplainer):
         *args : array, DataFrame or tensor, (R, …)
             The rows, one dataset per input of the model. A single row of a table may be passed as a
             Series or as an array of one dimension.
-        max_evals : int or "auto"
-            The budget: the number of coalitions evaluated per row, each once for all background
-            rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for
-            more. If it allows all 2^M coalitions, the explanation is exact. Two or three
-            further evaluations for all rows together look for random answers: at most 2 % of the
-            call's, or unused ones.
-        main_effects : bool
-            Not supported.
-        error_bounds : bool
-            Whether to return standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
-            `upper_bounds`, which waterfall plots draw).
-        batch_size : int or "auto"
-            How many coalitions are evaluated in one call of the model. By default the first batches
-            are timed, and batches grow as long as this saves time.
-        outputs : sequence of int, or chain of operations, optional
-            Indices of the outputs to explain; all by default. A chain such as
-            `shap.Explanation.argsort.flip[:2]` is applied to the outputs of each row.
-        silent : bool
-            Whether to show no progress bar; otherwise one appears after ten seconds.
-        tolerance : float or str, optional
-            The standard error at which evaluation of a row stops: a number in units of the values,
-            or a percentage of the distance between the row's largest and smallest value, as in
-            `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
-            warning names the rows that reach it first.
-        max_model_rows : int, optional
-            The budget in rows of the model's input for each explained row, beside `max_evals`; the
-            smaller one counts. Coalitions are then evaluated on a part of the background rows, and
-            `last_estimate.value_errors` says how exactly; error bars hold that error. With few
-            rows, `oddgp` and `best` learn from each row about all background rows. `best` takes
-            half of the rows that `max_evals` would have by default, where there are more than ten
-            features and more than ten background rows. Methods on graphs evaluate the coalitions of
-            their order, each on as many background rows as the budget pays for.
-        repeats : int
-            How often each coalition is evaluated, for models that answer at random. Each answer
-            counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.
-            With 1, a few coalitions are evaluated twice; if answers differ, a warning says so, and
-            every fourth coalition is evaluated twice to measure the noise.
-        max_seconds : float, optional
-            The time for the call, for all rows together. Costs are measured on the first rows; then
-            all rows are estimated with the largest budget that fits, so that it may differ from
-            call to call. The same seed with `max_evals=explainer.last_estimate.budget` repeats the
-            numbers exactly. If you pass `max_evals`, it is a further limit.
-        check_additivity : bool
-            Whether to raise an error if attributions do not sum to the model's output. Those of
-            efficient estimators always do.
-        interactions : bool or str
-            Whether to return the interactions of all pairs of features instead, and by which index;
-            see `set_interactions`. True is `"shapley"`. They need no further evaluations. See the
-            page "Interactions" for the methods that have them.
-        trace : bool
-            Whether to store the estimates from the first evaluations alone in
-            `last_estimate.trace`. This needs no further evaluations, and includes the error
-            bounds.
+        **options
+            The options of the call.
 
         Returns
         -------
@@ -237,63 +168,37 @@ class CoalitionExplainer(ModelExplainer):
             If the model returns NaN or an infinite number.
         """
         started = time.time()
-        if main_effects:
-            raise InvalidArgumentError(
-                "main_effects=True is not supported: these estimators do not single them out."
-            )
-        if outputs is not None:
-            outputs = checked_outputs(outputs)
-        budget = count_or_auto("max_evals", max_evals)
-        chosen_batch_size = count_or_auto("batch_size", batch_size)
-        chosen_tolerance = None if tolerance is None else checked_tolerance(tolerance)
-        if max_seconds is not None:
-            max_seconds = checked_seconds("max_seconds", max_seconds)
-        checked_flag("error_bounds", error_bounds)
-        checked_flag("independent_rows", self.independent_rows)
-        checked_flag("silent", silent)
-        checked_flag("check_additivity", check_additivity)
-        request = checked_pairs("interactions", interactions)
-        if checked_flag("trace", trace):
-            error_bounds = True
+        fields, further = OPTIONS.read(self._way, options)
+        request, outputs = fields["interactions"], further["outputs"]
+        if fields["trace"]:
+            fields["with_errors"] = True
             if request is not None:
                 raise InvalidArgumentError(
                     "trace=True stores first estimates of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
+        error_bounds = fields["with_errors"]
         row = self._row_of_table(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=budget,
-            batch_size=chosen_batch_size,
-            graph=self._graph(explained) if self.structure else None,
-            with_errors=error_bounds,
-            tolerance=chosen_tolerance,
-            max_model_rows=checked_rows(max_model_rows),
-            n_repeats=checked_count("repeats", repeats),
-            max_seconds=max_seconds,
-            independent_rows=self.independent_rows,
-            interactions=request,
-            trace=trace,
-            n_jobs=self.n_jobs,
-            progress_delay=None if silent else BAR_DELAY,
-            name=self.name,
-            budget_name="max_evals",
-            fewer_players=explained.fewer_players,
-        )
+        settings = self._settings(explained, self._common_settings(explained, fields))
         game = self._valued(explained)
-        settings = self._settings(explained, settings)
-        result = replace(self._estimate(game, args, settings), unit=self._unit())
-        self.last_estimate = result
-        if check_additivity and not (request and request.are_semivalues):
+        result = self._estimate(game, args, settings)
+        value_function, link = checked_value_function(self.value_function), checked_link(self.link)
+        unit = self.explained_function.unit if value_function.is_raw else value_function.kind
+        if link is not shap.links.identity:
+            unit = f"{unit}, link {link.__name__}"
+        self.last_estimate = result = replace(result, unit=unit)
+        if further["check_additivity"] and not (request and request.are_semivalues):
             self._check_sums(result)
         n_outputs = result.values.shape[2]
-        if outputs is not None and not is_op_chain(outputs):
-            check_range(outputs, n_outputs)
+        if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
+            raise InvalidArgumentError(
+                f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted "
+                "from 0."
+            )
         # Rows may have outputs of their own, such as the tokens of a text.
-        own_names = getattr(game, "output_names", None)
-        output_names = own_names or self._checked_output_names(game, n_outputs)
+        output_names = game.output_names or self._checked_output_names(game, n_outputs)
         if result.interactions is not None and result.interactions.request.are_pairs:
             results: Any = interaction_explanation(
                 result,
@@ -321,6 +226,19 @@ class CoalitionExplainer(ModelExplainer):
         results = with_record(results, self, started, result)
         return results if row is None else results[0]
 
+    def _common_settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
+        """Return the settings of a call whose options gave `fields`."""
+        return Settings(
+            seed=checked_seed(self.seed),
+            graph=self._graph(explained) if self.structure else None,
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            n_jobs=self.n_jobs,
+            name=self.name,
+            budget_name="max_evals",
+            fewer_players=explained.fewer_players,
+            **fields,
+        )
+
     def _row_of_table(self, args: tuple[Any, ...]) -> Any:
         """Return one row of a table as a table; None where there are several rows."""
         if len(args) == 1 and isinstance(self.masker, ConditionalMasker):
@@ -329,14 +247,8 @@ class CoalitionExplainer(ModelExplainer):
             return table_of_row(args[0], self._background_dtypes)  # of one row, as of many
         return None
 
-    def budget_of(
-        self,
-        *args: Rows,
-        max_evals: int | str = "auto",
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-    ) -> CallBudget:
+    @OPTIONS.documented("budget")
+    def budget_of(self, *args: Rows, **options: Unpack[ExplainerOptions]) -> CallBudget:
         """Return how many evaluations and rows of the model a call takes at most.
 
         The model is not called. Where it costs money, a call costs the sum of the rows times the
@@ -346,8 +258,8 @@ class CoalitionExplainer(ModelExplainer):
         ----------
         *args : array, DataFrame or tensor, (R, …)
             The rows, as in a call of the explainer.
-        max_evals, tolerance, max_model_rows, repeats
-            As in a call of the explainer.
+        **options
+            The options that decide the budget.
 
         Returns
         -------
@@ -370,24 +282,16 @@ class CoalitionExplainer(ModelExplainer):
         """
         if not self._evaluates_coalitions:
             raise InvalidArgumentError(NO_BUDGET_OF_NETWORKS)
+        fields, _ = OPTIONS.read("budget", options)
         row = self._row_of_table(args)
         explained = self.explained_rows(args if row is None else (row,))
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=count_or_auto("max_evals", max_evals),
-            graph=self._graph(explained) if self.structure else None,
-            tolerance=None if tolerance is None else checked_tolerance(tolerance),
-            max_model_rows=checked_rows(max_model_rows),
-            n_repeats=checked_count("repeats", repeats),
-            independent_rows=self.independent_rows,
-            name=self.name,
-            budget_name="max_evals",
-            fewer_players=explained.fewer_players,
-        )
-        settings = self._settings(explained, settings)
+        settings = self._settings(explained, self._common_settings(explained, fields))
         return budget_of(self._valued(explained), self._estimator_of_call(settings), settings)
 
-    def shap_interaction_values(self, X: Rows, *, index: str = "shapley", **options: Any) -> Any:
+    @OPTIONS.documented("interactions")
+    def shap_interaction_values(
+        self, X: Rows, *, index: str = "shapley", **options: Unpack[ExplainerOptions]
+    ) -> Any:
         """Return the interactions of all pairs of features alone, as TreeExplainer does.
 
         Parameters
@@ -404,9 +308,17 @@ class CoalitionExplainer(ModelExplainer):
         array, (R, M, M) or (R, M, M, K)
             The values of `explainer(X, interactions=index)`. One row gives (M, M) or (M, M, K).
         """
-        return self(X, interactions=index, **options).values
+        return self._with_request((X,), index, options).values
 
-    def semivalues(self, *args: Rows, index: Any = "banzhaf", **options: Any) -> Any:
+    def _with_request(self, args: tuple[Rows, ...], request: Any, options: Any) -> Any:
+        """Explain rows by what another method than a call asks for."""
+        OPTIONS.read("interactions", options)
+        return self(*args, **{**options, "interactions": request})
+
+    @OPTIONS.documented("interactions")
+    def semivalues(
+        self, *args: Rows, index: Any = "banzhaf", **options: Unpack[ExplainerOptions]
+    ) -> Any:
         """Explain rows by another semivalue than the Shapley value.
 
         A semivalue is a weighted mean of what a feature adds to coalitions of others. Only Shapley
@@ -436,11 +348,15 @@ class CoalitionExplainer(ModelExplainer):
         >>> explainer.semivalues(np.array([[1.0, 2.0, 4.0]])).values
         array([[0.25, 0.75, 2.75]])
         """
-        request: Any = checked_semivalues(index)
-        return self(*args, interactions=request, **options)
+        return self._with_request(args, checked_semivalues(index), options)
 
+    @OPTIONS.documented("interactions")
     def set_interactions(
-        self, *args: Rows, index: str = "k-SII", order: int = 3, **options: Any
+        self,
+        *args: Rows,
+        index: str = "k-SII",
+        order: int = 3,
+        **options: Unpack[ExplainerOptions],
     ) -> SetInteractions:
         """Return the interactions of all sets of up to `order` features.
 
@@ -475,13 +391,13 @@ class CoalitionExplainer(ModelExplainer):
                                     features  value
         0  (Feature 0, Feature 1, Feature 2)    8.0
         """
-        request: Any = checked_sets(index, order)
-        found = self(*args, interactions=request, **options)
+        found = self._with_request(args, checked_sets(index, order), options)
         parts = found if isinstance(found, list) else [found]
         estimate: Any = self.last_estimate
         named: SetInteractions = estimate.set_interactions(joined_names(parts))
         return named
 
+    @OPTIONS.documented("batch")
     def batch_function(
         self,
         example: Any,
@@ -489,12 +405,7 @@ class CoalitionExplainer(ModelExplainer):
         features: Sequence[str] | None = None,
         keep: Sequence[str] = (),
         prefix: str = "shap_",
-        max_evals: int | str = "auto",
-        error_bounds: bool = False,
-        batch_size: int | str = "auto",
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
+        **options: Unpack[ExplainerOptions],
     ) -> BatchFunction:
         """Return a function from a batch of a table to a batch of attributions.
 
@@ -512,10 +423,10 @@ class CoalitionExplainer(ModelExplainer):
             Columns that are copied to the result, such as an identifier.
         prefix : str
             The beginning of the names of the new columns.
-        max_evals, batch_size, tolerance, max_model_rows, repeats
-            As in a call of the explainer.
         error_bounds : bool
             Whether the result has columns of standard errors.
+        **options
+            The options of the call of the explainer.
 
         Returns
         -------
@@ -537,16 +448,10 @@ class CoalitionExplainer(ModelExplainer):
         """
         from ..streams import batch_function
 
-        options = {
-            "max_evals": max_evals,
-            "error_bounds": error_bounds,
-            "batch_size": batch_size,
-            "tolerance": tolerance,
-            "max_model_rows": max_model_rows,
-            "repeats": repeats,
-        }
-        return batch_function(self, example, features, keep, prefix, options)
+        OPTIONS.read("batch", options)
+        return batch_function(self, example, features, keep, prefix, dict(options))
 
+    @OPTIONS.documented("stream")
     def explain_stream(
         self,
         rows: Rows | str | Path | Iterator[Any],
@@ -555,16 +460,7 @@ class CoalitionExplainer(ModelExplainer):
         checkpoint: bool = False,
         chunk_size: int | None = None,
         batched: bool = True,
-        max_evals: int | str = "auto",
-        error_bounds: bool = False,
-        batch_size: int | str = "auto",
-        outputs: Outputs = None,
-        silent: bool = False,
-        tolerance: float | str | None = None,
-        max_model_rows: int | None = None,
-        repeats: int = 1,
-        check_additivity: bool = False,
-        interactions: bool | str = False,
+        **options: Unpack[ExplainerOptions],
     ) -> StreamedExplanations:
         """Explain rows chunk after chunk, and write the values to files as they come.
 
@@ -592,12 +488,8 @@ class CoalitionExplainer(ModelExplainer):
         batched : bool
             Whether the items of an iterable are batches. False: each item is one row, without an
             axis for rows.
-        max_evals, error_bounds, batch_size, outputs, silent, tolerance, max_model_rows, repeats
-            As in `explainer(X)`. `outputs` must be indices.
-        check_additivity : bool
-            As in `explainer(X)`.
-        interactions : False
-            Not for streams, whose files hold attributions.
+        **options
+            The options of the call of the explainer.
 
         Returns
         -------
@@ -618,16 +510,7 @@ class CoalitionExplainer(ModelExplainer):
             checkpoint=checkpoint,
             chunk_size=chunk_size,
             batched=batched,
-            max_evals=max_evals,
-            error_bounds=error_bounds,
-            batch_size=batch_size,
-            outputs=outputs,
-            silent=silent,
-            tolerance=tolerance,
-            max_model_rows=max_model_rows,
-            repeats=repeats,
-            check_additivity=check_additivity,
-            interactions=interactions,
+            options=OPTIONS.complete("stream", options),
         )
 
     def outputs_of(self, *args: Rows) -> FloatArray:
@@ -691,13 +574,6 @@ class CoalitionExplainer(ModelExplainer):
         )
         return make(args)
 
-    def _unit(self) -> str:
-        """Return the unit of the values: of the outputs or of a value function, behind the link."""
-        value_function = checked_value_function(self.value_function)
-        unit = self.explained_function.unit if value_function.is_raw else value_function.kind
-        link = checked_link(self.link)
-        return unit if link is shap.links.identity else f"{unit}, link {link.__name__}"
-
     def _checked_output_names(self, game: Game, n_outputs: int) -> Sequence[str] | None:
         if isinstance(game, ValuedGame):
             return None  # they name the classes, of which one value was made
@@ -720,25 +596,4 @@ def _check_value_function(value_function: ValueFunction, link: object) -> None:
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
             "link=shap.links.identity, or explain the raw outputs through the link."
-        )
-
-
-def checked_outputs(outputs: Outputs) -> Any:
-    """Return checked indices of outputs, or a chain of operations as it is."""
-    if is_op_chain(outputs):
-        return outputs
-    if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
-        raise InvalidArgumentTypeError(
-            f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
-        )
-    if len(outputs) == 0:
-        raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
-    return [checked_count("outputs", index, minimum=0) for index in outputs]
-
-
-def check_range(outputs: Sequence[int] | IntArray, n_outputs: int) -> None:
-    """Raise an error if an index is beyond the model's outputs."""
-    if max(outputs) >= n_outputs:
-        raise InvalidArgumentError(
-            f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import shap
 
-from shapley_adapters import Settings
 from shapley_adapters.arguments import (
     checked_choice,
     checked_count,
     checked_flag,
-    checked_seed,
-    count_or_auto,
 )
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Rows
 from ..inputs.explained_function import prediction
-from ..shap_internals import BAR_DELAY
+from .call_options import OPTIONS, ExplainerOptions
 from .coalition_explainer import CoalitionExplainer
 
 if TYPE_CHECKING:
@@ -40,6 +37,7 @@ class SamplingExplainer(CoalitionExplainer):
         checked_flag("independent_rows", self.independent_rows)
         self._estimator()  # refuses options that cannot be used
 
+    @OPTIONS.documented("importance")
     def global_importance(
         self,
         X: Rows,
@@ -47,11 +45,9 @@ class SamplingExplainer(CoalitionExplainer):
         *,
         kind: str = "mean_absolute",
         loss: str | LossFunction | None = None,
-        max_evals: int | str = "auto",
         n_rows: int | None = None,
         population: bool = False,
-        batch_size: int | str = "auto",
-        silent: bool = False,
+        **options: Unpack[ExplainerOptions],
     ) -> ExplainedImportance:
         """Return the importance of each feature over a data set, with standard errors.
 
@@ -73,15 +69,13 @@ class SamplingExplainer(CoalitionExplainer):
             The loss, for `kind="loss"`. A function of predictions and labels that returns one loss
             for each. Cross entropy needs a model that returns probabilities, and labels that are
             indices of classes.
-        max_evals : int or "auto"
-            Evaluations per row, as in a call of the explainer.
         n_rows : int, optional
             How many rows to draw at random. By default all.
         population : bool
             Whether the rows of `X` are all that there are. The rows that are not drawn are then the
             only uncertainty of the sample, and there is none if all are drawn.
-        batch_size, silent
-            As in a call of the explainer.
+        **options
+            The options of the call of the explainer.
 
         Returns
         -------
@@ -114,6 +108,7 @@ class SamplingExplainer(CoalitionExplainer):
 
         from ..importance import ExplainedImportance
 
+        fields, _ = OPTIONS.read("importance", options)
         checked_choice("kind", kind, tuple(TITLES))
         is_population = checked_flag("population", population)
         # A loss is that of predictions, whatever outputs of the model a call explains.
@@ -124,16 +119,7 @@ class SamplingExplainer(CoalitionExplainer):
                 "X has features of its own in each row, such as tokens of texts; there is no mean "
                 "over rows. Group them into features that all rows have."
             )
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=count_or_auto("max_evals", max_evals),
-            batch_size=count_or_auto("batch_size", batch_size),
-            graph=self._graph(explained) if self.structure else None,
-            n_jobs=self.n_jobs,
-            progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
-            name=self.name,
-            budget_name="max_evals",
-        )
+        settings = self._common_settings(explained, fields)
         game: Any = self._valued(explained)
         if kind == "loss":
             if self.link is not shap.links.identity:
