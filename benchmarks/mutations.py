@@ -94,7 +94,7 @@ def run_cases(file: Path, n: int, cases: list[str]) -> None:
         new = mutated(file, n)[0] if Path(self.path) == file else None
         return compile(new, self.path, "exec") if new else original(self, name)
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
     os._exit(pytest.main(["-qx", "-n0", "-p", "no:cacheprovider", *cases]))
 
 

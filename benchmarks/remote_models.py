@@ -77,8 +77,9 @@ def speed(latency: float) -> None:
     print(f"\nOur own time: {min(seconds) / 2:.2f} ms a call", end="; ")
     with tempfile.TemporaryDirectory() as folder:
         rows = np.random.default_rng(0).normal(size=(10_000, 20))
-        options = {"memory": f"{folder}/paid", "name": "a", "rows_per_call": 100}
-        kept = shap_ext.RemoteModel(lambda rows: rows[:, 0], **options)
+        kept = shap_ext.RemoteModel(
+            lambda rows: rows[:, 0], memory=f"{folder}/paid", name="a", rows_per_call=100
+        )
         first = seconds_of(lambda: kept(rows))
         again = min(seconds_of(lambda: kept(rows)) for _ in range(5))
         print(f"10,000 rows: {first:.2f} s to keep, {again:.2f} s to remember.")

@@ -576,7 +576,7 @@ def _response_of(error: BaseException) -> tuple[int | None, float]:
     statuses, seconds = [], 0.0
     for holder in (error, getattr(error, "response", None)):
         statuses += [getattr(holder, name, None) for name in ("status_code", "status", "code")]
-        headers = getattr(holder, "headers", None)
+        headers: Any = getattr(holder, "headers", None)
         text = headers.get("Retry-After") if hasattr(headers, "get") else None
         if text and text.isdigit():
             seconds = float(text)

@@ -195,10 +195,10 @@ def _explain_missing(call: StreamCall, out: Path, record: Record | None) -> None
     size = call.chunk_size if record is None else record.chunk_size
     blocks, position = call.blocks(size or _READ_ROWS), 0
     if size is None:
-        first = next(blocks, ())
-        n_numbers = sum(int(np.prod(np.shape(part)[1:], dtype=np.int64)) for part in first)
+        read = next(blocks, ())
+        n_numbers = sum(int(np.prod(np.shape(part)[1:], dtype=np.int64)) for part in read)
         size = int(np.clip(_CHUNK_NUMBERS // max(1, n_numbers), 1, _READ_ROWS))
-        blocks = chain([first] if first else [], blocks)
+        blocks = chain([read] if read else [], blocks)
     hidden, delay = call.progress_delay is None, call.progress_delay or 0.0
     with tqdm(
         total=call.n_rows, desc=call.name, unit=" rows", disable=hidden, delay=delay,

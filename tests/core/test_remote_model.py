@@ -265,11 +265,12 @@ def test_what_was_paid_for_is_kept(tmp_path):
 
 def test_unlike_rows_are_told_apart(tmp_path):
     counts = []
-    model = RemoteModel(
-        lambda x, *_: counts.append(np.shape(x)[0]) or np.zeros(np.shape(x)[0]),
-        memory=tmp_path,
-        name="a",
-    )
+
+    def count(x, *_):
+        counts.append(np.shape(x)[0])
+        return np.zeros(np.shape(x)[0])
+
+    model = RemoteModel(count, memory=tmp_path, name="a")
     frame = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]})
     unlike = [
         *([1], [1.0], [True], ["1"], [b"1"], [None], [[1]], [{"a": 1}], [{1: "a"}], ["é"]),

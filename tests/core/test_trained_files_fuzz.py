@@ -341,7 +341,9 @@ def test_stated_errors_outside_the_limits_of_fits_are_refused(files, tmp_path):
     """Also those that would divide by zero or overflow."""
     header, about, tensors = parts_of(files["mlp"])
     names = ["usual", "largest", "slope", "slope_beyond", "gap_weight", "freedom"]
-    wrong = [(name, value) for name in names for value in (np.nan, np.inf, 1e308, -1.0)]
+    wrong: list[tuple[str, object]] = [
+        (name, value) for name in names for value in (np.nan, np.inf, 1e308, -1.0)
+    ]
     wrong += [("freedom", 2.0), ("usual", 0), ("largest", 0)]
     wrong += [("gap_sizes", [1e308]), ("gap_sizes", [1e-308])]
     for name, value in wrong:

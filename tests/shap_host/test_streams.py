@@ -1,5 +1,7 @@
 """Streams of rows: any source, any format, the numbers of the ordinary call, and after a stop."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,6 +175,7 @@ def test_formats(function, out):
 def test_other_programs_read_the_parts(out):
     stream = explainer_of(background=FRAME.iloc[:5]).explain_stream(FRAME, out, **OPTIONS)
     parts = sorted(out.glob("part-*"))
+    found: Any
     if out.suffix == ".npz":
         found = np.concatenate([np.load(part)["values"] for part in parts])
     elif out.suffix == ".csv":

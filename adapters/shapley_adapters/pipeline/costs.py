@@ -256,7 +256,7 @@ class Costs:
             middle = (low + high) // 2
             fits = self._fits(Plan(estimator, middle), seconds)
             low, high = (middle, high) if fits else (low, middle)
-        return max([low, *tops])
+        return int(max([low, *tops]))
 
     def _fits(self, plan: Plan, seconds: float) -> bool:
         """Return whether a call takes at most some time, and memory suffices."""

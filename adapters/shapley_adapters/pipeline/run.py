@@ -500,8 +500,8 @@ class Run:
         warnings.n_repeated += first.shape[0] * first.shape[1]
         if differ.any() and warnings.two_answers is None:
             row, index, output = np.argwhere(differ)[0]
-            answers = first[row, index], again[row, index]
-            warnings.two_answers = float(answers[0][output]), float(answers[1][output])
+            two = first[row, index], again[row, index]
+            warnings.two_answers = float(two[0][output]), float(two[1][output])
             one = pending.group.subset_rows(np.array([row])).request(
                 CoalitionTable(of_repeated[row : row + 1, index : index + 1], np.array([1]))
             )
@@ -509,7 +509,7 @@ class Run:
             warnings.n_repeated += _TIMES_ALONE
             are_equal = (np.ptp(alone, axis=0) <= allowed).all()
             warnings.are_alone_equal = bool(
-                are_equal and all((np.abs(alone[0] - it) > allowed).any() for it in answers)
+                are_equal and all((np.abs(alone[0] - it) > allowed).any() for it in two)
             )
         are_random = differ.any(axis=(1, 2)) & (not warnings.are_alone_equal)
         parts = [replace(pending, is_repeated=True).subset_rows(np.flatnonzero(~are_random))]
