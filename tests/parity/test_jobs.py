@@ -60,6 +60,8 @@ X[2, 3] = X[6, 0] = BACKGROUND[0, 0]
 def assert_same_bits(found, wanted):
     """Compare two estimates field by field."""
     for field in dataclasses.fields(Estimate):
+        if field.name == "seconds":
+            continue
         one, other = getattr(found, field.name), getattr(wanted, field.name)
         np.testing.assert_array_equal(one, other, err_msg=field.name)
 

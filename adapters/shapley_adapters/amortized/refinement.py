@@ -9,7 +9,7 @@ long as the evaluations are too few to be better.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class RemainingGame(SomeRows):
         The values of no and of all players.
     """
 
-    additive_part: AttributionArray
+    additive_part: AttributionArray = field()  # not the default of all games
     known: Prediction
 
     # The values at both ends are known, so that draws are not repeated.

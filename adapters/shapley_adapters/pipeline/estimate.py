@@ -239,13 +239,14 @@ def _estimate_until(
         if not is_first and costs.n_workers == 1:
             own = costs.own_seconds(plan) / game.n_rows  # that of the rows of the last block
             costs.memory.ends_at = started + limit - own
+        began = perf_counter()
         try:
             result, check = unchecked_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
         is_first, last, spent = False, plan, result.seconds.own
         if costs.n_workers > 1:
-            spent = perf_counter() - started - choosing - costs.model_seconds(plan.budget)
+            spent = perf_counter() - began - costs.model_seconds(plan.budget)
         costs.learn(plan, spent)
         error = expected_error(plan.estimator, costs.n_players, plan.budget)
         after = costs.best_plan(

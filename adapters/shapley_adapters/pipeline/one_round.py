@@ -128,7 +128,7 @@ def unchecked_round(
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
             (drawn_ends,) = evaluate([run.ends_request()])
             ends = run.means_of_ends(drawn_ends)
-        run.n_repeated = noise.n_repeated
+        run.n_repeated = noise.n_repeated if run.drawing is None else 0
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]

@@ -491,6 +491,8 @@ class Run:
         ]
         of_repeated = np.take_along_axis(coalitions, repeated[..., None], axis=1)
         n_each = np.full(n_rows, repeated.shape[1])
+        if not n_each.any():  # a single player
+            return [replace(pending, is_repeated=True)]
         evaluate = replace(evaluate, memory=None)
         (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
         first = np.take_along_axis(values, repeated[..., None], axis=1)
