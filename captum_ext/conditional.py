@@ -256,7 +256,7 @@ class Forest(ConditionalBaselines):
     Parameters
     ----------
     data : Tensor, (N, …)
-        At least 10 examples.
+        At least 12 examples.
     draws : int
         Rows of the forward function for each coalition.
     seed : int, optional
