@@ -47,10 +47,6 @@ shows noise, but labels may be equal by chance."""
 _CHECKED_SHARE = 0.02
 """Share of the evaluations of a call that look for random answers at most."""
 
-_REPEATED_SHARE, _FEWEST_REPEATED = 0.03, 4
-"""Share of the evaluations of a small call, and their number at least, that are repeated in the
-end."""
-
 _TIMES_ALONE = 3
 """Evaluations of a row alone that tell answers at random from rows that influence each other: two
 answers are often equal by chance."""
@@ -178,8 +174,7 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
     rows = np.flatnonzero(run.n_active)
     n_checks, spent = noise.n_evaluations, result.evaluations[rows]
     if run.warnings.two_answers is not None:
-        warn = _warn_of_company if run.warnings.are_alone_equal else _warn
-        warn(*map(np.atleast_1d, run.warnings.two_answers))
+        _warn(*map(np.atleast_1d, run.warnings.two_answers))
     n_checks += run.warnings.n_repeated
     if not n_checks and settings.n_repeats == 1 and not game.is_random:
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
@@ -206,8 +201,8 @@ class Repetition:
     is_random : bool
         Whether two answers for the same input differ.
     n_repeated : int
-        How many values of each row remain to be evaluated again, in another batch, where the budget
-        does not pay for pairs of their own.
+        How many values of each row remain to be evaluated again: few pairs of labels are often
+        equal by chance, and among all values of a row there are better ones.
     """
 
     n_evaluations: int = 0
@@ -218,7 +213,7 @@ class Repetition:
     def from_first_row(
         cls, game: Game, active: BoolArray, ends: ValueArray, settings: Settings
     ) -> Repetition:
-        """Evaluate halves of the players of the first row twice, with at most 2 % of a call.
+        """Evaluate half of the players of the first row twice, if that is at most 2 % of a call.
 
         Half of the players, because a model may answer at random only where some are absent. If
         the budget allows it, the output is computed again, too: beside other rows than before, it
@@ -233,29 +228,30 @@ class Repetition:
         spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration
         n_affordable = int(max(_CHECKED_SHARE * budget * len(rows), spare))
         n_most = min(n_affordable, 2 * _MOST_PAIRS)
+        if n_most < 2:
+            return cls()
         row, players = rows[:1], np.flatnonzero(active[rows[0]])
         evaluate = Evaluator(game, settings.batch_size)
         rounding = _ROUNDINGS * game.rounding
         largest, n_spent, n_repeated = largest_magnitude(ends), 0, 0
-        if n_most < 2 * _MOST_PAIRS:  # too few to tell noise that is rare, or on a grid
-            if (ends[row] == np.round(ends[row])).all():
-                n_affordable = n_most = 0
-            least = _FEWEST_REPEATED / len(rows)
-            n_repeated = int(np.ceil(max(least, _REPEATED_SHARE * budget)))
-        n_pairs = n_most // 2
-        if n_pairs:
-            halves = np.zeros((1, n_pairs, game.n_players), dtype=bool)
-            for start in range(n_pairs):
-                halves[0, start, np.roll(players, start)[: (len(players) + 1) // 2]] = True
-            request = Request(row, CoalitionTable(halves, np.array([n_pairs])))
-            # In equal batches: rows of a batch may influence each other.
-            first, second = evaluate([request])[0][0], evaluate([request])[0][0]
-            n_spent = 2 * n_pairs
-            largest = max(largest, largest_magnitude(first))
-            differ = (np.abs(first - second) > max(_NOISE, rounding) * largest).any(axis=1)
-            if differ.any():
-                _warn(first[differ][0], second[differ][0])
+        if n_most < 2 * _MOST_PAIRS and (ends[row] == np.round(ends[row])).all():
+            n_affordable = n_most = 0
+            n_repeated = int(_CHECKED_SHARE * budget)
+        for start in range(n_most // 2):
+            coalition = np.zeros((1, 1, game.n_players), dtype=bool)
+            coalition[..., np.roll(players, start)[: (len(players) + 1) // 2]] = True
+            request = Request(row, CoalitionTable(coalition, np.array([1])))
+            # Each is evaluated alone: rows of a batch may influence each other.
+            first = evaluate([request])[0][0, 0]
+            second = evaluate([request])[0][0, 0]
+            n_spent += 2
+            largest = max(largest, float(np.abs(first).max()))
+            if (np.abs(first - second) > max(_NOISE, rounding) * largest).any():
+                _warn(first, second)
                 return cls(n_spent, is_random=True)
+            # Labels may be equal by chance, and numbers almost.
+            if (first == second).all() and not (first == np.round(first)).any():
+                break
         # Alone, unless it was alone before: then with the empty coalition.
         n_ends = 2 if game.evaluates_first_alone else 1
         if settings.budget is None or n_spent + n_ends <= n_affordable:

@@ -58,10 +58,6 @@ _ARRAYS_OF_DRAWS = 6
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which other answers differ at least; less may be rounding."""
 
-_TIMES_ALONE = 2
-"""Where answers differ, one is asked for so many times alone. Rows that influence each other in a
-batch then have equal answers, which are neither of the two before."""
-
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
 
@@ -102,7 +98,7 @@ class Run:
     drawing : Drawing, optional
         The draws whose means are the values; None where the game has the values themselves.
     n_repeated : int
-        How many values of each row are evaluated again, where the model may be random.
+        How many values of each row are evaluated again, where labels may be random.
     """
 
     game: Game
@@ -496,24 +492,12 @@ class Run:
         evaluate = replace(evaluate, memory=None)
         (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
         first = np.take_along_axis(values, repeated[..., None], axis=1)
-        allowed = _DIFFERENCE * self.largest
-        differ = np.abs(first - again) > allowed
-        warnings = self.warnings
-        warnings.n_repeated += first.shape[0] * first.shape[1]
-        if differ.any() and warnings.two_answers is None:
-            row, index, output = np.argwhere(differ)[0]
-            two = first[row, index], again[row, index]
-            warnings.two_answers = float(two[0][output]), float(two[1][output])
-            one = pending.group.subset_rows(np.array([row])).request(
-                CoalitionTable(of_repeated[row : row + 1, index : index + 1], np.array([1]))
-            )
-            alone = [evaluate([one])[0][0, 0] for _ in range(_TIMES_ALONE)]
-            warnings.n_repeated += _TIMES_ALONE
-            are_equal = (np.ptp(alone, axis=0) <= allowed).all()
-            warnings.are_alone_equal = bool(
-                are_equal and all((np.abs(alone[0] - it) > allowed).any() for it in two)
-            )
-        are_random = differ.any(axis=(1, 2)) & (not warnings.are_alone_equal)
+        differ = np.abs(first - again) > _DIFFERENCE * self.largest
+        self.warnings.n_repeated += first.shape[0] * first.shape[1]
+        if differ.any() and self.warnings.two_answers is None:
+            index = tuple(np.argwhere(differ)[0])
+            self.warnings.two_answers = float(first[index]), float(again[index])
+        are_random = differ.any(axis=(1, 2))
         parts = [replace(pending, is_repeated=True).subset_rows(np.flatnonzero(~are_random))]
         for row in np.flatnonzero(are_random):
             part = replace(pending, is_repeated=True).subset_rows(np.array([row]))

@@ -101,9 +101,6 @@ class RunWarnings:
         Values that were evaluated again, to see whether the model answers at random.
     two_answers : tuple of float, optional
         The first two of these that differ.
-    are_alone_equal : bool
-        Whether the answers for that input alone are always the same: rows of a batch influence each
-        other.
     """
 
     n_missed: int = 0
@@ -119,7 +116,6 @@ class RunWarnings:
     n_rows: int = 0
     n_repeated: int = 0
     two_answers: tuple[float, float] | None = None
-    are_alone_equal: bool = False
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
@@ -136,7 +132,6 @@ class RunWarnings:
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
         self.n_repeated += addition.n_repeated
-        self.are_alone_equal = self.are_alone_equal or addition.are_alone_equal
         self.two_answers = self.two_answers or addition.two_answers
 
     def count_scores(self, scores: Scores) -> None:
