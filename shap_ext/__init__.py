@@ -26,11 +26,11 @@ from shapley_adapters import (
 from . import criteria, explainers, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
+from .explained_games import explain_game
 from .explainers import *  # noqa: F403, who adds an estimator adds no name here
 from .explainers.surrogate import Surrogate
 from .importance import global_importance
 from .registration import (
-    algorithms,
     register,
     register_estimator,
     unregister,
@@ -39,6 +39,7 @@ from .registration import (
 from .report_page import report
 from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
+from .shap_internals import algorithms
 
 __all__ = [
     "AVAExplainer",
@@ -56,6 +57,7 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "explain_game",
     "global_importance",
     "maskers",
     "models",

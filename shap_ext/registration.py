@@ -21,19 +21,19 @@ from . import aggregates, explainers
 from .explainers.methods import explainer_class
 from .explainers.model_explainer import ModelExplainer
 from .explainers.sampling_explainer import SamplingExplainer
-from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
+from .shap_internals import (
+    BUILT_IN_ALGORITHMS,
+    REGISTRY,
+    InvalidAlgorithmError,
+    algorithms,
+    registered_name,
+)
 
-_REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
 
-def _without_hyphens(name: str) -> str:
-    """Return a name as algorithms are registered: "Random-Order" is "randomorder"."""
-    return name.lower().replace("-", "").replace("_", "")
-
-
 _ALGORITHMS: dict[str, type[ModelExplainer]] = {
-    _without_hyphens(explainer.name.replace(" ", "")): explainer
+    registered_name(explainer.name.replace(" ", "")): explainer
     for package in (explainers, aggregates)
     for explainer in (getattr(package, name) for name in package.__all__)
 }
@@ -55,14 +55,6 @@ def _as_shap_declares_it(
 
 
 _SIGNATURE = inspect.signature(_as_shap_declares_it)
-
-
-def algorithms() -> dict[str, type[ModelExplainer]]:
-    """Return the registered names and the explainers that they build.
-
-    Names are matched without regard to case, hyphens and underscores.
-    """
-    return dict(getattr(shap.Explainer, _REGISTRY, {}))
 
 
 def register() -> None:
@@ -142,7 +134,7 @@ def unregister_estimator(name: str) -> None:
             raise InvalidArgumentError(
                 f"name={name!r} is not a registered estimator; these are: {names}."
             )
-        setattr(shap.Explainer, _REGISTRY, remaining)
+        setattr(shap.Explainer, REGISTRY, remaining)
 
 
 def unregister() -> None:
@@ -152,7 +144,7 @@ def unregister() -> None:
     inside, and calls the original.
     """
     with _lock:
-        setattr(shap.Explainer, _REGISTRY, {})
+        setattr(shap.Explainer, REGISTRY, {})
         current = shap.Explainer.__init__
         if _is_ours(current):
             shap.Explainer.__init__ = current.__wrapped__
@@ -162,7 +154,7 @@ def _checked_name(name: object) -> str:
     """Return the name of an algorithm of others as it is registered."""
     if not isinstance(name, str):
         raise InvalidArgumentTypeError(f"name must be a str; got {type(name).__name__}.")
-    algorithm = _without_hyphens(name)
+    algorithm = registered_name(name)
     if not algorithm.isalnum():
         raise InvalidArgumentError(
             f"name must consist of letters and digits, hyphens and underscores; got {name!r}."
@@ -177,7 +169,7 @@ def _checked_name(name: object) -> str:
 
 def _set_registry(registry: dict[str, type[ModelExplainer]]) -> None:
     """Set the known algorithms, and wrap the constructor of `shap.Explainer` if it is not yet."""
-    setattr(shap.Explainer, _REGISTRY, registry)
+    setattr(shap.Explainer, REGISTRY, registry)
     if not _is_wrapped():
         shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)
 
@@ -237,4 +229,4 @@ def _explainer_for(
     algorithm = args[3] if len(args) > 3 else kwargs.get("algorithm")
     if not isinstance(algorithm, str):
         return None
-    return algorithms().get(_without_hyphens(algorithm))
+    return algorithms().get(registered_name(algorithm))

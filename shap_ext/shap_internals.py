@@ -419,3 +419,20 @@ def remove_tracked(explanation: Explanation, names: Sequence[str]) -> None:
     for name in names:
         if name in explanation._s._objects:
             set_tracked(explanation, name, None, 0)
+
+
+REGISTRY = "_shapley_ext_algorithms"
+"""The attribute of `shap.Explainer` that holds our algorithms; see `registration`."""
+
+
+def registered_name(name: str) -> str:
+    """Return a name as algorithms are registered: "Random-Order" is "randomorder"."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def algorithms() -> dict[str, type[Any]]:
+    """Return the registered names and the explainers that they build.
+
+    Names are matched without regard to case, hyphens and underscores.
+    """
+    return dict(getattr(shap.Explainer, REGISTRY, {}))

@@ -62,7 +62,7 @@ FLOORS = {
         {"maskers", "models", "results"},
         {"games", "importance", "streams"},
         {"explainers"},
-        {"aggregates", "plots"},
+        {"aggregates", "explained_games", "plots"},
         {"criteria", "registration", "report_page"},
     ],
     "captum_ext": [

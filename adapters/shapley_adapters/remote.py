@@ -661,6 +661,8 @@ def _content(value: Any) -> bytes:
         value = value.tolist()  # types of texts hold the length of the longest, another row's
     if isinstance(value, (list, tuple)):
         return _digest(b"sequence", *map(_content, value))
+    if isinstance(value, frozenset):
+        return _digest(b"set", *sorted(map(_content, value)))
     if isinstance(value, Mapping):
         return _digest(b"mapping", *sorted(_content(item) for item in value.items()))
     plain = (str, bytes, int, float, complex, date, timedelta, type(None))

@@ -137,6 +137,7 @@ class ExplainerOptions(CallOptions, total=False):
                 "importance": _OF_ROWS,
                 "batch": _FIXED,
                 "interactions": "stores first estimates of attributions. Leave it out.",
+                "game": "fills last_estimate, which only explainers have. Leave it out.",
                 "network": f"{ONE_PASS} Use oddgp.",
             },
         ),
@@ -147,7 +148,7 @@ class ExplainerOptions(CallOptions, total=False):
             False,
             _checked_effects,
             refused=dict.fromkeys(
-                ("stream", "budget", "importance", "batch", "interactions", "network"),
+                ("stream", "budget", "importance", "batch", "interactions", "network", "game"),
                 "is not supported. Leave it out.",
             ),
         ),

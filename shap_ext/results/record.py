@@ -46,6 +46,8 @@ class CallRecord:
         The seed of all random choices.
     unit : str
         The unit of the values; "" where it is not known.
+    failed_coalitions : int
+        The coalitions without a value, in games of your own; see `explain_game`.
     evaluations : tuple of int, optional
         The smallest and the largest number of evaluations of a row, and the sum over the rows.
     choice : str
@@ -72,6 +74,7 @@ class CallRecord:
     versions: Mapping[str, str]
     spent: str = ""
     unit: str = ""
+    failed_coalitions: int = 0
 
     @property
     def date(self) -> str:

@@ -1,0 +1,233 @@
+"""`explain_game`: Shapley values of a user's function of coalitions, against enumeration."""
+
+import math
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import shap
+
+import shap_ext
+from shap_ext import RemoteModel, explain_game
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ModelOutputError,
+    NonFiniteValueError,
+    ShapleyExtWarning,
+)
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.interaction_oracles import matrix_of, pair_interactions, semivalues_by_sizes
+
+M = 6
+NAMES = ["ann", "bob", "cat", "dan", "eve", "fay"]
+TABLE = np.random.default_rng(0).normal(size=(2**M, 2))
+EXACT = shapley_values(M, lambda players: TABLE[sum(1 << player for player in players)])
+
+
+def drawn(coalitions):
+    """Return two drawn numbers for each coalition, (n, 2)."""
+    return TABLE[coalitions @ (1 << np.arange(M))]
+
+
+def first(coalitions):
+    return drawn(coalitions)[:, 0]
+
+
+def of_sets(coalitions):
+    return [TABLE[sum(1 << NAMES.index(name) for name in each), 0] for each in coalitions]
+
+
+async def slow(coalitions):
+    return first(coalitions)
+
+
+@pytest.mark.parametrize("algorithm", ["best", "oddgp", "leastsquares", "Random-Order", "shear"])
+def test_values_are_those_of_enumeration(algorithm):
+    found = explain_game(drawn, M, algorithm=algorithm, output_names=["p", "q"])
+    np.testing.assert_allclose(found.values, EXACT, atol=1e-10)
+    np.testing.assert_allclose(found.base_values, TABLE[0], atol=1e-10)
+    assert (found.feature_names[0], list(found.output_names)) == ("Player 0", ["p", "q"])
+
+
+@pytest.mark.parametrize("value", [first, slow, RemoteModel(first), of_sets])
+def test_functions_coroutines_and_sets_have_the_same_values(value):
+    found = explain_game(value, NAMES, as_sets=value is of_sets)
+    np.testing.assert_allclose(found.values, EXACT[:, 0], atol=1e-10)
+    assert list(found.feature_names) == NAMES
+    assert found.call.failed_coalitions == 0
+
+
+@pytest.mark.parametrize("name", ["waterfall", "bar"])
+def test_plots_show_names_and_error_bars(name):
+    found = explain_game(lambda c: np.cos(c @ np.arange(12)), 12, max_evals=90, error_bounds=True)
+    assert (found.error_std > 0).any()
+    for plots in (shap.plots, shap_ext.plots):
+        getattr(plots, name)(found, show=False)
+        labels = [text.get_text() for text in plt.gca().get_yticklabels()]
+        plt.close("all")
+        named = {text for text in labels if text and "other" not in text}
+        assert named <= set(found.feature_names)
+        assert len(named) > 5
+
+
+GROUPS = {"red": [4, 0], "blue": [1, 2, 5], "green": [3]}
+
+
+@pytest.mark.parametrize("as_sets", [True, False])
+def test_members_of_a_group_come_together(as_sets):
+    groups = {k: [NAMES[place] for place in g] for k, g in GROUPS.items()} if as_sets else GROUPS
+    found = explain_game(of_sets if as_sets else first, groups, as_sets=as_sets)
+    exact = shapley_values(
+        3, lambda some: TABLE[sum(1 << m for g in some for m in list(GROUPS.values())[g]), 0]
+    )
+    np.testing.assert_allclose(found.values, exact, atol=1e-10)
+    assert list(found.feature_names) == ["red", "blue", "green"]
+
+
+def test_options_of_calls_and_of_algorithms_are_taken():
+    pairs = explain_game(first, NAMES, interactions=True)
+    value = lambda players: TABLE[sum(1 << player for player in players), 0]  # noqa: E731
+    exact = matrix_of(M, pair_interactions("shapley", M, value), EXACT[:, 0])
+    np.testing.assert_allclose(pairs.values, exact, atol=1e-10)
+    shares = [math.comb(M - 1, size) / 2 ** (M - 1) for size in range(M)]
+    banzhaf = explain_game(first, NAMES, index="banzhaf").values
+    np.testing.assert_allclose(banzhaf, semivalues_by_sizes(shares, M, value), atol=1e-10)
+    edges = [("a", "c"), ("c", "b")]
+    pair = lambda c: c[:, 0] * c[:, 1] * 6  # noqa: E731
+    line = explain_game(pair, ["a", "b", "c"], algorithm="myerson", graph=edges)
+    np.testing.assert_allclose(line.values, [2, 2, 2], atol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", ["best", "oddgp", "randomorder"])
+@pytest.mark.parametrize("batch_size", [1, 7, "auto"])
+def test_values_are_bit_for_bit_those_of_a_row_of_ones(algorithm, batch_size):
+    model = lambda rows: np.sin(rows @ np.arange(14)) + rows[:, 2] * rows[:, 5]  # noqa: E731
+    options: dict = {"max_evals": 100, "error_bounds": True}
+    explainer = shap.Explainer(model, np.zeros((1, 14)), algorithm=algorithm, seed=3)
+    expected = explainer(np.ones((1, 14)), **options)[0]
+    found = explain_game(model, 14, algorithm=algorithm, seed=3, batch_size=batch_size, **options)
+    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-13)
+    if batch_size == "auto":
+        np.testing.assert_array_equal(found.values, expected.values)
+        np.testing.assert_array_equal(found.error_std, expected.error_std)
+
+
+@pytest.mark.filterwarnings("ignore:max_evals=.* is little")
+@pytest.mark.parametrize("n_players", [1, 2, 40, 300, 2000])
+@pytest.mark.parametrize("share", [0.25, 2])
+def test_budgets_hold_for_any_number_of_players(n_players, share):
+    asked = []
+
+    def value(coalitions):
+        asked.append(len(coalitions))
+        return np.tanh(coalitions.mean(axis=1))
+
+    budget = max(8, int(share * n_players))
+    found = explain_game(value, n_players, seed=0, max_evals=budget, algorithm="randomorder")
+    assert sum(asked) <= 1.05 * budget + 4  # some look for random answers
+    np.testing.assert_allclose(found.values.sum(), np.tanh(1), atol=1e-10)
+
+
+# Coalitions without a value
+
+
+def failing(fails, is_nan=False, calls=None):
+    """Return the function whose coalitions of certain sizes have no value."""
+
+    def value(coalitions):
+        if calls is not None:
+            calls.append(len(coalitions))
+        values = drawn(coalitions).copy()
+        bad = np.isin(coalitions.sum(axis=1), fails)
+        if bad.any() and not is_nan:
+            raise RuntimeError("nothing to train on")
+        values[bad, 1] = np.nan
+        return values
+
+    return value
+
+
+def asynchronous(function):
+    async def value(coalitions):
+        return function(coalitions)
+
+    return value
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, "auto"])
+@pytest.mark.parametrize("on_error", [0.5, lambda coalition: [coalition.sum(), 1.0]])
+@pytest.mark.parametrize("kind", ["error", "nan", "coroutine"])
+def test_coalitions_without_a_value_get_another(kind, on_error, batch_size):
+    value = failing([0, 2], is_nan=kind == "nan")
+    value = asynchronous(value) if kind == "coroutine" else value
+    with pytest.warns(ShapleyExtWarning, match="is on_error: 16. First: ") as caught:
+        found = explain_game(value, M, on_error=on_error, batch_size=batch_size)
+    assert found.call.failed_coalitions == 1 + 15
+    assert found.call.warnings == (str(caught[0].message),)
+    assert ("NaN" if kind == "nan" else "nothing to train on") in str(caught[0].message)
+
+    def replaced(players):
+        if len(players) in (0, 2):
+            return np.array([len(players), 1.0] if callable(on_error) else [0.5, 0.5])
+        return TABLE[sum(1 << player for player in players)]
+
+    np.testing.assert_allclose(found.values, shapley_values(M, replaced), atol=1e-10)
+
+
+def test_only_one_batch_is_called_in_vain():
+    calls = []
+    with pytest.warns(ShapleyExtWarning, match="is on_error: 1. First: "):
+        explain_game(failing([0], calls=calls), M, on_error=0.0, algorithm="enumeration")
+    assert [n for n in calls if n > 1] == calls[:1]
+    assert sum(calls) < 1.5 * 2**M
+
+
+@pytest.mark.parametrize("fails", [[0], range(M + 1)])
+def test_errors_of_the_function_remain(fails):
+    with pytest.raises(RuntimeError, match="nothing to train on"):
+        explain_game(failing(fails), M)
+    if len(fails) > M:  # the number of outputs cannot be known
+        with pytest.raises(RuntimeError, match="nothing to train on"):
+            explain_game(failing(range(M + 1)), M, on_error=0)
+
+
+def test_sets_of_names_are_remembered(tmp_path):
+    for n_expected in (2**M, 0):
+        model = RemoteModel(of_sets, memory=tmp_path, name="of_sets")
+        explain_game(model, NAMES, as_sets=True, algorithm="enumeration")
+        assert model.usage.rows == n_expected
+
+
+@pytest.mark.parametrize(
+    ("value", "players", "options", "kind", "text"),
+    [
+        (first, 0, {}, InvalidArgumentError, "players must be at least 1; got 0"),
+        (first, [], {}, InvalidArgumentError, "players must be a number, a list"),
+        (first, set(NAMES), {}, InvalidArgumentError, "players must be a number, a list"),
+        (first, ["a", "b", "a"], {}, InvalidArgumentError, "unique; got 'a' 2 times"),
+        (first, {"a": [0], "b": []}, {}, InvalidArgumentError, "at least one each"),
+        (first, {"a": [0, 1], "b": [1]}, {}, InvalidArgumentError, "members that are unique"),
+        (first, {"a": [0, 1], "b": [3]}, {}, InvalidArgumentError, "0 to 2; got 0 to 3"),
+        (3, M, {}, InvalidArgumentTypeError, "value must be a function"),
+        (first, M, {"on_error": "zero"}, InvalidArgumentError, "on_error must be one of"),
+        (first, M, {"as_sets": 1}, InvalidArgumentTypeError, "as_sets must be True or False"),
+        (first, M, {"algorithm": "ava"}, InvalidArgumentError, "algorithm must be one of"),
+        (first, M, {"max_eval": 9}, InvalidArgumentTypeError, "Did you mean max_evals"),
+        (first, M, {"groups": {}}, InvalidArgumentTypeError, "unexpected keyword argument"),
+        (first, M, {"trace": True}, InvalidArgumentError, "trace=True fills last_estimate"),
+        (first, M, {"index": "owen"}, InvalidArgumentError, "index must be one of"),
+        (first, M, {"output_names": ["a", "b"]}, InvalidArgumentError, "output_names holds 2"),
+        (first, 20, {"max_evals": 1}, BudgetError, "max_evals"),
+        (lambda c: c.sum(), M, {}, ModelOutputError, "value of 2 coalitions: The model must"),
+        (lambda c: ["a"] * len(c), M, {}, ModelOutputError, "value of 2 coalitions"),
+        (failing([2], is_nan=True), M, {}, NonFiniteValueError, "pass on_error="),
+        (failing([2]), M, {"on_error": lambda c: [1, 2, 3]}, ModelOutputError, "value must return"),
+        (lambda c: np.where(c[:, 0], 1, np.inf), M, {"on_error": 0}, NonFiniteValueError, "inf"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(value, players, options, kind, text):
+    with pytest.raises(kind, match=re.escape(text)):
+        explain_game(value, players, **options)
