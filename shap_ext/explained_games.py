@@ -105,8 +105,7 @@ def explain_game(
     own |= {"feature_names": names, "output_names": output_names, "seed": seed}
     present = np.ones((1, len(names)), dtype=bool)
     explainer = kind(game, ~present, **own)
-    is_shapley = isinstance(index, str) and index == "shapley"
-    explain = explainer if is_shapley else partial(explainer.semivalues, index=index)
+    explain = explainer if str(index) == "shapley" else partial(explainer.semivalues, index=index)
     explained = explain(present, **options)
     record, n_failed, result = explained.call, len(game.failed), explained[0]
     if n_failed:
