@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 import shap_ext  # noqa: F401  registers the algorithms
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from shapley_adapters.games import evaluation, value_memory
-from shapley_adapters.pipeline import estimate, one_round
+from shapley_adapters.pipeline import costs, estimate, one_round
 
 CHOICES: dict[str, dict[str, Any]] = {
     "best": {"algorithm": "best"},
@@ -119,7 +119,7 @@ def result_of(
     error = scale = seconds = 0.0
     choice = ""
     for model in models:
-        for module in (evaluation, value_memory, estimate, one_round):
+        for module in (evaluation, value_memory, costs, estimate, one_round):
             module.perf_counter = model.now  # type: ignore[attr-defined]
         explainer = shap.Explainer(model, 0 * rows[:1], seed=0, **options)
         call: dict[str, Any] = {"silent": True}

@@ -63,9 +63,6 @@ def opened(rows: Any) -> Any:
         with required_packages(f"rows={str(path)!r} needs pyarrow", extra="arrow"):
             import pyarrow.dataset as ds
         form: Any = _FORMATS.get(path.suffix, "parquet")
-        if form == "parquet":  # else it reads far ahead of a slow consumer
-            slow = ds.ParquetFragmentScanOptions(pre_buffer=False)
-            form = ds.ParquetFileFormat(default_fragment_scan_options=slow)
         return ds.dataset(str(path), format=form)
     except (ValueError, EOFError) as error:  # pyarrow's errors are ValueErrors, too
         raise InvalidArgumentError(f"rows: {path} cannot be read: {error}") from error
@@ -82,7 +79,8 @@ def batches_of(rows: Any, size: int) -> Iterator[Any]:
     if is_sliced(rows):
         yield from slices_of(rows, size)
     elif hasattr(rows, "get_fragments"):  # a data set of pyarrow
-        yield from rows.to_batches(batch_size=size, batch_readahead=0, fragment_readahead=0)
+        for fragment in rows.get_fragments():
+            yield from _batches_of_fragment(rows, fragment, size)
     elif hasattr(rows, "iter_batches"):  # a ParquetFile
         yield from rows.iter_batches(batch_size=size)
     elif is_arrow(rows) and hasattr(rows, "to_batches"):  # a Table or a Scanner
@@ -119,6 +117,21 @@ def rows_of(block: Block, start: int, stop: int) -> Block:
         part.iloc[start:stop] if isinstance(part, pd.DataFrame) else part[start:stop]
         for part in block
     )
+
+
+def _batches_of_fragment(dataset: Any, fragment: Any, size: int) -> Iterator[Any]:
+    """Yield the record batches of one file of a data set.
+
+    The scanner of a data set reads Parquet far ahead: hundreds of megabytes for a slow consumer.
+    """
+    if dataset.format.default_extname == "parquet":
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(fragment.path, filesystem=dataset.filesystem, pre_buffer=False) as file:
+            if file.schema_arrow.equals(dataset.schema):
+                yield from file.iter_batches(batch_size=size)
+                return
+    yield from fragment.to_batches(schema=dataset.schema, batch_size=size)
 
 
 def rechunked(

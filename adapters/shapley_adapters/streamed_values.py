@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from .arguments import checked_path
 from .atomic_files import replaced
@@ -138,6 +137,8 @@ def write_part(path: Path, record: Record, explained: ExplainedBlock, first: int
         if path.suffix == ".npz":
             np.savez(hidden, **explained.arrays)  # type: ignore[arg-type] # no array is a flag
             return
+        import pandas as pd
+
         table = pd.concat(
             [
                 pd.DataFrame(np.reshape(explained.arrays[name], (-1, len(columns))), None, columns)
@@ -158,6 +159,8 @@ def read_part(path: Path, arrays: Sequence[ResultArray]) -> dict[str, npt.NDArra
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as file:
                 return {array.name: file[array.name] for array in arrays}
+        import pandas as pd
+
         if path.suffix == ".csv":
             # Python reads numbers as they were written; pandas may err in the last bit.
             table = pd.read_csv(path, usecols=names, dtype=str, keep_default_na=False)

@@ -65,13 +65,13 @@ def test_arguments_are_captums_in_captums_order(method):
         "feature_mask",
         "n_samples",
         "perturbations_per_eval",
-        "show_progress",
-        "return_input_shape",
-        "return_standard_error",
         "tolerance",
         "max_model_rows",
         "repeats",
         "max_seconds",
+        "show_progress",
+        "return_input_shape",
+        "return_standard_error",
     ]
     for theirs in (captum.attr.ShapleyValueSampling, captum.attr.KernelShap):
         their_names = list(inspect.signature(theirs.attribute).parameters)

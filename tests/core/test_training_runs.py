@@ -263,7 +263,7 @@ def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_play
         n_players: int
         evaluations_per_batch = 4096
 
-        def __init__(self, n_rows=n_rows):
+        def __init__(self, n_rows):
             self.n_rows, self.n_players, self.n_evaluated = n_rows, n_players, 0
             self.x = np.random.default_rng(0).normal(size=(n_rows, n_players)).astype(np.float32)
 
@@ -271,7 +271,7 @@ def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_play
             self.n_evaluated += len(rows)
             return (self.x[rows] * coalitions).sum(axis=1, keepdims=True)
 
-    game, shifted = Linear(), Linear(n_shifted_rows(n_rows))
+    game, shifted = Linear(n_rows), Linear(n_shifted_rows(n_rows))
     training = Training(epochs=1, seed=0, target=target)
     made = AmortizedShapley.fit(game, game.x, training, shifted=lambda: (shifted, shifted.x))
     assert made.evaluations == game.n_evaluated + shifted.n_evaluated

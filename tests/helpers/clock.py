@@ -1,7 +1,7 @@
 """A clock that a model moves on, in place of the real one."""
 
 from shapley_adapters.games import evaluation, value_memory
-from shapley_adapters.pipeline import estimate, one_round
+from shapley_adapters.pipeline import costs, estimate, one_round
 
 
 class Clock:
@@ -9,7 +9,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        for module in (evaluation, value_memory, estimate, one_round):
+        for module in (evaluation, value_memory, costs, estimate, one_round):
             monkeypatch.setattr(module, "perf_counter", lambda: self.now)
 
     def model(self, function, seconds, seconds_of_call=0.0):

@@ -369,7 +369,7 @@ def warning_model(x):
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_warnings_come_once_and_count_all_rows(backend, monkeypatch, capsys):
-    monkeypatch.setattr("shap_ext.explainers.coalition_explainer.BAR_DELAY", 0.0)
+    monkeypatch.setattr("shap_ext.explainers.call_options.BAR_DELAY", 0.0)
     options = {"algorithm": "randomorder", "seed": 0, "call": {"tolerance": 1e-9}}
     with pytest.warns(ShapleyExtWarning, match="did not reach the tolerance") as serial:
         explained(1, smooth, BACKGROUND, X, **options)
