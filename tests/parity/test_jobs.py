@@ -370,7 +370,8 @@ def warning_model(x):
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_warnings_come_once_and_count_all_rows(backend, monkeypatch, capsys):
     monkeypatch.setattr("shap_ext.explainers.call_options.BAR_DELAY", 0.0)
-    options = {"algorithm": "randomorder", "seed": 0, "call": {"tolerance": 1e-9}}
+    call = {"tolerance": 1e-9, "silent": False}  # whose delay is read in the call
+    options = {"algorithm": "randomorder", "seed": 0, "call": call}
     with pytest.warns(ShapleyExtWarning, match="did not reach the tolerance") as serial:
         explained(1, smooth, BACKGROUND, X, **options)
     capsys.readouterr()
