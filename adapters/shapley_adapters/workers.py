@@ -70,6 +70,27 @@ _shown: dict[str | tuple[str, type[Warning], int], int] = {}
 """The workers' warnings that Python's filters show only once."""
 
 
+class Stop(threading.Event):
+    """An event on which threads end, by the error that the first of them has found."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._error: Exception | None = None
+        self._is_known = threading.Event()
+
+    def end(self, error: Exception | None = None) -> None:
+        """End all threads by an error."""
+        self.set()
+        self._error = self._error or error
+        self._is_known.set()
+
+    def check(self) -> None:
+        """Raise the error if threads are to end; the row of an error is being looked for first."""
+        if self.is_set():
+            self._is_known.wait()
+            raise self._error or WorkerError("The call was stopped.")
+
+
 class _BlasThreads:
     """The BLAS libraries, limited to one thread while any of our code needs it.
 
@@ -268,7 +289,7 @@ def results_of_parts(
 
     backend, _ = joblib.parallel.get_active_backend()
     form = "generator" if getattr(backend, "supports_return_generator", False) else "list"
-    stop = threading.Event() if getattr(backend, "supports_sharedmem", False) else None
+    stop = Stop() if getattr(backend, "supports_sharedmem", False) else None
     sent = shared if stop is not None else Pickled.from_object(shared).argument
     settings = _Settings.current(None if stop is None else max(1, joblib.cpu_count() // n_workers))
     n_workers, was_lost = min(n_workers, len(parts)), False  # those without a part cost time, too
@@ -303,11 +324,11 @@ def results_of_parts(
                 )
     finally:
         if stop is not None:
-            stop.set()  # threads would go on after an error or an interrupt
+            stop.end()  # threads would go on after an error or an interrupt
 
 
 def _run_part(
-    sent: Any, settings: _Settings, task: Any, stop: threading.Event | None, *arguments: Any
+    sent: Any, settings: _Settings, task: Any, stop: Stop | None, *arguments: Any
 ) -> tuple[Any, list[Any]]:
     """Return the result of a task in a worker, and its warnings if this is another process."""
     given: Any = []

@@ -414,7 +414,8 @@ def test_a_killed_process_loses_the_calls_in_flight_and_holds_up_nobody(tmp_path
 
 
 HANGS = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests ignore it
 from shapley_adapters.remote import RemoteModel
 def call(x):
     if x[0]:

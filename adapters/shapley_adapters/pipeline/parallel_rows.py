@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import SupportsInt
 
 import numpy as np
@@ -11,7 +10,7 @@ from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError, row_number
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
-from ..workers import Part, parts_of_rows, results_of_parts
+from ..workers import Part, Stop, parts_of_rows, results_of_parts
 from .result import Estimate, blank_estimate
 from .run import Run
 from .run_warnings import RunWarnings
@@ -59,19 +58,18 @@ def estimate_in_workers(
 
 def _estimate_part(
     shared: Run,
-    stop: threading.Event | None,
+    stop: Stop | None,
     part: Part,
     ends: ValueArray,
     batch_sizes: dict[int, int],
 ) -> tuple[Estimate, RunWarnings, float, int]:
     """Return the estimate of some rows, and what the call counts of them."""
     run, n_evaluations = shared.for_worker(), 0
-    stop = threading.Event() if stop is None else stop
+    stop = Stop() if stop is None else stop
 
     def count(n_new: int) -> None:
         nonlocal n_evaluations
-        if stop.is_set():
-            raise WorkerError("The call was stopped.")
+        stop.check()
         n_evaluations += n_new
 
     def name_row(error: Exception, rows: IntArray, coalitions: CoalitionArray) -> None:
@@ -98,12 +96,13 @@ def _estimate_part(
         count(0)
         for rows in run.blocks(*part, ends.shape[2]):
             run.estimate_block(rows, ends[rows - part[0]], evaluate, result, part[0])
-    except ShapleyExtError:
-        stop.set()  # the others need not go on
+    except ShapleyExtError as error:
+        stop.end(error)  # the others need not go on
         raise
     except Exception as error:
-        stop.set()
-        raise WorkerError(f"{_rows(part[0], part[1] - 1)}: {_text(error)}") from error
+        of_rows = WorkerError(f"{_rows(part[0], part[1] - 1)}: {_text(error)}")
+        stop.end(of_rows)
+        raise of_rows from error
     return result, run.warnings, run.largest, n_evaluations
 
 
