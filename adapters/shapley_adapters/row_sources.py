@@ -62,8 +62,7 @@ def opened(rows: Any) -> Any:
             return np.load(path, mmap_mode="r", allow_pickle=False)
         with required_packages(f"rows={str(path)!r} needs pyarrow", extra="arrow"):
             import pyarrow.dataset as ds
-        form: Any = _FORMATS.get(path.suffix, "parquet")
-        return ds.dataset(str(path), format=form)
+        return ds.dataset(str(path), format=_FORMATS.get(path.suffix, "parquet"))
     except (ValueError, EOFError) as error:  # pyarrow's errors are ValueErrors, too
         raise InvalidArgumentError(f"rows: {path} cannot be read: {error}") from error
 

@@ -51,7 +51,7 @@ class CallRecord:
     evaluations : tuple of int, optional
         The smallest and the largest number of evaluations of a row, and the sum over the rows.
     choice : str
-        What was chosen by measured costs or by the structure of the model, and why; "" elsewhere.
+        What was chosen by costs or by the structure of the model, and why; "" elsewhere.
     warnings : tuple of str
         The warnings of this package in the call.
     versions : mapping of str to str

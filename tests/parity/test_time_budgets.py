@@ -320,6 +320,10 @@ def test_our_own_work_of_a_long_call_is_forecast(monkeypatch):
     assert f"computes for about {rounded_seconds(seconds)} beside the model, for 20 rows" in text
     alone = explainer(rows[:2], max_evals=400, silent=True)
     np.testing.assert_array_equal(alone.values, explained.values[:2])
+    best = shap_ext.BestExplainer(curved, np.zeros((1, 30)), seed=0)
+    with pytest.warns(ShapleyExtWarning, match="computes for about") as warned:
+        best(rows, max_evals=400, silent=True)
+    assert len(warned) == 1
 
 
 @pytest.mark.parametrize("method", ["OddGP", "RandomOrder", "LeastSquares", "Shear"])

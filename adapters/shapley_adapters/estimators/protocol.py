@@ -277,7 +277,7 @@ class Estimator(Protocol[DesignT]):
         return False
 
     candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
-    """The estimators among which measured costs decide; the first where they are not measured.
+    """The estimators among which costs decide; the first where they are not forecast.
 
     All but `Best` have none, and are taken themselves.
     """

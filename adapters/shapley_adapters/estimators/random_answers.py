@@ -103,7 +103,7 @@ def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntA
     values : array, (R, C, K)
     coalitions : array, (R, C, M)
     counts : array, (R,)
-        How many first coalitions each row has.
+        How many first coalitions each row has, at least three.
 
     Returns
     -------
@@ -111,9 +111,6 @@ def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntA
     """
     order = []
     for of_row, members, count in zip(values, coalitions, counts, strict=True):
-        if count < 3:
-            order.append(np.zeros(0, dtype=np.intp))
-            continue
         inner = of_row[2:count].T  # (K, C − 2)
         inner = inner / max(float(np.abs(inner).max(initial=0.0)), 1e-300)  # squares overflow
         around = inner - inner.mean(axis=1, keepdims=True)

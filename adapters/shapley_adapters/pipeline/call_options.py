@@ -92,10 +92,10 @@ class CallOptions(TypedDict, total=False):
         few coalitions are evaluated twice; if answers differ, a warning says so, and every fourth
         coalition is evaluated twice to measure the noise.
     max_seconds
-        The time for the call, for all {row}s together. Costs are measured on the first {row}s; then
-        all are estimated with the largest budget that fits, so that it may differ from call to
-        call. The same seed with `{budget}={explainer}.last_estimate.budget` repeats the numbers
-        exactly. If you pass `{budget}`, it is a further limit.
+        The time for the call, for all {row}s together. The budget grows in rounds over all {row}s,
+        until the next round would pass the time, so that it may differ from call to call. The same
+        seed with `{budget}={explainer}.last_estimate.budget` repeats the numbers exactly. If you
+        pass `{budget}`, it is a further limit.
     """
 
     tolerance: Annotated[

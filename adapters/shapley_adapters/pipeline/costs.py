@@ -26,7 +26,6 @@ from ..memory_bounds import memory_limit
 from ..workers import n_workers_for
 from .settings import (
     OPERATIONS_PER_SECOND,
-    RowBudget,
     Settings,
     estimation_cost,
     needs_enumeration,
@@ -279,22 +278,22 @@ def _is_enumerated(n_players: int, budget: int) -> bool:
     return n_players <= MAX_PLAYERS and 2**n_players <= budget
 
 
-def warn_of_long_call(costs: Costs, estimator: Estimator[Any], budget: RowBudget) -> None:
-    """Warn where our own work takes minutes."""
-    plan, settings = Plan(estimator, budget.limit), costs.settings
-    seconds = costs.own_seconds(plan)
+def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
+    """Warn where our own work takes minutes; return whether it does."""
+    settings, seconds = costs.settings, costs.own_seconds(plan)
     if seconds < _MANY_SECONDS:
-        return
-    cheaper = Plan(RandomOrder(), budget.limit)
+        return False
+    cheaper = Plan(RandomOrder(), plan.budget)
     fewer, remedy = costs.own_seconds(cheaper), ""
-    if fewer < seconds / 2 and budget.limit >= costs.least_budget(cheaper.estimator):
+    if fewer < seconds / 2 and plan.budget >= costs.least_budget(cheaper.estimator):
         remedy = f" Random orders would take {rounded_seconds(fewer)}, with larger errors."
     warn_user(
         f"{settings.name} computes for about {rounded_seconds(seconds)} beside the model, for "
-        f"{costs.game.n_rows} rows of {costs.n_players} players and {budget.limit} evaluations."
+        f"{costs.game.n_rows} rows of {costs.n_players} players and {plan.budget} evaluations."
         f"{remedy} {settings.fewer_players}, lower {settings.limit_name}, or pass max_seconds.",
         subject="own seconds",
     )
+    return True
 
 
 def named(estimator: Estimator[Any]) -> str:

@@ -177,12 +177,12 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
                 f"{costs.own_seconds(chosen):.2g} s beside the model; {named(first)} with "
                 f"{budget.limit:,} would take {own:.2g} s"
             )
-    if new_budget != 2**n_players:
-        warn_of_long_call(costs, chosen.estimator, budget)
+    is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
     costs.memory.is_recording = False
     choosing = perf_counter() - started
     final = _saving_rows(game, replace(settings, budget=new_budget))
-    memory = costs.memory if costs.memory.n_evaluations else None
+    # With a memory, the round makes no forecast of its own.
+    memory = costs.memory if is_long or costs.memory.n_evaluations else None
     result = estimate_round(game, chosen.estimator, final, memory)
     return _with_choice(result, costs, reason, choosing)
 

@@ -21,7 +21,7 @@ from ..games.value_memory import ValueMemory
 from ..remote import Usage
 from ..workers import n_workers_for
 from .background_plans import background_drawing
-from .costs import Costs, warn_of_long_call
+from .costs import Costs, Plan, warn_of_long_call
 from .drawing import repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, Seconds, blank_estimate
@@ -136,7 +136,7 @@ def unchecked_round(
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
             costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
-            warn_of_long_call(costs, estimator, budget)
+            warn_of_long_call(costs, Plan(estimator, budget.limit))
         result = blank_estimate(
             ends,
             game.n_players,

@@ -138,7 +138,7 @@ class Estimate:
     method : str
         The name of the estimator.
     choice : str
-        What was chosen by measured costs, and why: for `max_seconds`, and by `best`; "" elsewhere.
+        What was chosen by its costs, and why: for `max_seconds`, and by `best`; "" elsewhere.
     interactions : Interactions, optional
         The interactions of sets of players, where the call asked for them. Their standard
         errors have no degrees of freedom of their own: those of a pair are the fewer of its two

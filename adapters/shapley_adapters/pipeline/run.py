@@ -481,14 +481,14 @@ class Run:
         table, values = pending.design.table, pending.values
         n_rows, n_coalitions, n_outputs = values.shape
         counts = np.broadcast_to(table.counts, (n_rows,))
+        if counts.min() < 3:  # a single player has no coalitions but the ends
+            return [replace(pending, is_repeated=True)]
         coalitions = np.broadcast_to(table.coalitions, (n_rows, *table.coalitions.shape[1:]))
         repeated = most_surprising(values, coalitions[:, :n_coalitions], counts)[
             :, : self.n_repeated
         ]
         of_repeated = np.take_along_axis(coalitions, repeated[..., None], axis=1)
         n_each = np.full(n_rows, repeated.shape[1])
-        if not n_each.any():  # a single player
-            return [replace(pending, is_repeated=True)]
         evaluate = replace(evaluate, memory=None)
         (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
         first = np.take_along_axis(values, repeated[..., None], axis=1)

@@ -129,7 +129,7 @@ class Settings:
         The standard error at which a row stops before its budget is spent.
     max_seconds : float, optional
         The time for the call, for all rows together. The budget is then the largest that fits, by
-        measured costs, and `budget` is a further limit.
+        the costs of smaller ones, and `budget` is a further limit.
     independent_rows : bool
         Whether each row has random draws of its own, from the seed and the content of the row.
     is_for_training : bool
