@@ -145,6 +145,18 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_training_can_go_on(fit, tmp_path, ca
 
 
 @each_training
+def test_ctrl_c_is_a_keyboard_interrupt_where_the_clean_up_fails(fit):
+    class Unclean(Raise):
+        def on_exception(self, trainer, module, error):
+            raise RuntimeError("no loader")
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="With folder="):
+        fit(trainer_options={"callbacks": [Unclean(KeyboardInterrupt())]})
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@each_training
 def test_interrupts_by_the_model_are_keyboard_interrupts(fit, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -332,14 +332,21 @@ class _Files(TorchCheckpointIO):
 
 @contextmanager
 def _keyboard_interrupts(schedule: Schedule) -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt as usual; Lightning would end the interpreter."""
+    """Let Ctrl-C raise KeyboardInterrupt as usual.
+
+    Lightning would end the interpreter, or, while it prepares an epoch, fail in its own clean-up.
+    """
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
-    except SystemExit as error:
-        if not isinstance(error.__context__, KeyboardInterrupt):
+    except BaseException as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__context__
+        if cause is None:
             raise
-        signal.signal(signal.SIGINT, handler)  # Lightning ignores the signal from then on
+        if signal.getsignal(signal.SIGINT) is not handler:  # Lightning ignores the signal
+            signal.signal(signal.SIGINT, handler)
         remedy = "With folder= and seed=, it could continue from its last epoch."
         if schedule.folder is not None:
             remedy = f"Call fit again to continue from the last epoch in {str(schedule.folder)!r}."
