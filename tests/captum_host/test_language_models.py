@@ -211,7 +211,7 @@ def test_budgets_are_kept(method):
     estimate = explainer.attr_method.last_estimate
     assert estimate.evaluations[0] <= 200
     n_evaluations = estimate.evaluations[0] + estimate.check_evaluations
-    assert n_evaluations <= 204  # 2 % more look for random answers
+    assert n_evaluations <= 210  # 5 % more look for random answers
     assert len(MODEL.prompts) == n_evaluations
     assert (estimate.standard_errors > 0).all()
     ids = TOKENIZER.encode(prompt)

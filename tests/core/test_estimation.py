@@ -269,7 +269,7 @@ def test_the_result_tells_end_values_costs_and_seed():
     np.testing.assert_array_equal(result.empty_values, game.values[:, 0])
     np.testing.assert_array_equal(result.grand_values, game.values[:, -1])
     assert result.values.shape == result.standard_errors.shape == (3, 7, 2)
-    assert result.check_evaluations == 3
+    assert 3 < result.check_evaluations <= 0.05 * 3 * 60
     first, second = game.asked[6:8]  # after the ends of three rows: one coalition twice
     assert first == second
     counts = np.bincount([row for row, _ in asked_for_estimate(game, result)])

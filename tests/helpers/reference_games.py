@@ -100,10 +100,17 @@ class FunctionGame(Game):
 def asked_for_estimate(game, result):
     """Return what was asked of a `TableGame`, without what looks for random answers.
 
-    That follows the ends of all rows or, where the budget is too small for it, comes last: the ends
-    of one row again.
+    A coalition of the first row twice and its output follow the ends of all rows; some values are
+    asked for once more later.
     """
-    n_checks, start, last = result.check_evaluations, 2 * game.n_rows, 2**game.n_players - 1
-    if n_checks and {place for _, place in game.asked[-n_checks:]} <= {0, last}:
-        start = len(game.asked) - n_checks
-    return game.asked[:start] + game.asked[start + n_checks :]
+    n_checks, start = result.check_evaluations, 2 * game.n_rows
+    n_first = 3 if n_checks and len(set(game.asked[start : start + 2])) == 1 else 0
+    asked, n_left = game.asked[:start], n_checks - n_first
+    seen = set(asked)
+    for pair in game.asked[start + n_first :]:
+        if pair in seen and n_left:
+            n_left -= 1
+        else:
+            asked.append(pair)
+            seen.add(pair)
+    return asked

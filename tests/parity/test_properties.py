@@ -206,12 +206,13 @@ def test_unbiased_where_promised(row):
 @pytest.mark.parametrize("budget", [86, 101, FULL - 1, FULL])
 def test_the_budget_is_kept_and_each_pair_asked_once(row, budget):
     game = random_game(M, n_rows=3)
-    result = row.estimate(game, budget=FULL if row.is_exact else budget)
-    assert result.check_evaluations <= max(2, 0.02 * 3 * budget)
+    budget = FULL if row.is_exact else budget
+    result = row.estimate(game, budget=budget)
+    assert result.check_evaluations <= max(4, 0.05 * 3 * budget)
     for_estimate = asked_for_estimate(game, result)
     assert len(set(for_estimate)) == len(for_estimate)
     asked = np.bincount([row for row, _ in for_estimate])
-    assert len(for_estimate) <= 3 * budget or row.is_exact
+    assert len(for_estimate) <= 3 * budget
     assert asked.tolist() == result.evaluations.tolist()
     assert (asked <= max(budget, budget_of(row) if row.is_exact else 0)).all()
 
@@ -390,7 +391,7 @@ def test_both_hosts_give_the_numbers_of_the_core(row, played):
         np.testing.assert_array_equal(host.evaluations, expected.evaluations)
         np.testing.assert_array_equal(host.cooperators, expected.cooperators)
         assert n_model_rows == expected.evaluations.sum() + host.check_evaluations
-        assert n_model_rows <= 1.02 * 3 * budget
+        assert n_model_rows <= 1.05 * 3 * budget
         assert host.seed == 11
 
 

@@ -658,5 +658,5 @@ def test_budget_is_spent_on_evaluations_of_all_background_rows():
     assert (spent > 190).all()
     # Every evaluation is one of 5 model rows, and nothing is run beside them and the check.
     n_evaluations = spent.sum() + explainer.last_estimate.check_evaluations
-    assert n_evaluations <= 1.02 * 3 * 200
+    assert n_evaluations <= 1.05 * 3 * 200
     assert sum(len(call) for call in model.calls) == 5 * n_evaluations

@@ -97,7 +97,7 @@ def test_refined_is_better_than_either_alone(explainer, budget):
     alone = sum_of_errors(explainer(ROWS).values, ROWS)
     refined = sum_of_errors(explainer(ROWS, max_evals=budget).values, ROWS)
     assert explainer.last_estimate.evaluations.max() <= budget
-    assert refined <= 1.02 * alone
+    assert refined <= 1.05 * alone
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShapleyExtWarning)  # few evaluations per feature
         of_rows = shap_ext.OddGPExplainer(curved, REFERENCE, seed=0)(ROWS, max_evals=budget)

@@ -196,7 +196,7 @@ def test_token_ids_of_different_lengths(mask_token):
     for place, text in enumerate(TEXTS):
         wanted = values_by_oracle(masker, of_ids, text)
         np.testing.assert_allclose(sv.values[place], wanted, rtol=0, atol=1e-10)
-    assert len(seen.calls) <= 2 * len(TEXTS) + 2
+    assert len(seen.calls) <= 2 * len(TEXTS) + 4  # four look for random answers
 
 
 def test_each_text_is_tokenized_a_few_times_only():

@@ -25,7 +25,6 @@ from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Solution
 from ..games.game import Game, SomeRows
 from ..pipeline.estimate import estimate
-from ..pipeline.one_round import check_repeated_values
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings, Tolerance
 
@@ -139,12 +138,7 @@ def refined(
     if settings.tolerance is not None:
         averaged = _within(settings.tolerance, averaged, regressed)
     joined = _joined(predicted, rows, averaged, settings)
-    ends = np.stack([part.empty, part.grand], axis=1)
-    # Other coalitions may have larger values than these two, as far as the attributions are large.
-    largest = max(float(np.abs(ends).max()), float(np.abs(part.values).sum(axis=1).max()))
-    spent = estimated.evaluations
-    n_checks = check_repeated_values(game, settings, rows, ends, largest, spent)
-    return replace(joined, check_evaluations=n_checks)
+    return replace(joined, check_evaluations=estimated.check_evaluations)
 
 
 def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Estimate:

@@ -95,31 +95,35 @@ def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -
     return chances
 
 
-def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntArray) -> IntArray:
-    """Return the inner coalitions of each row, those first whose values differ most from a fit.
+def most_surprising(
+    values: ValueArray, coalitions: CoalitionArray, counts: IntArray, n_each: int
+) -> IntArray:
+    """Return inner coalitions of each row, (R, n), those whose values differ most from a fit.
 
     Parameters
     ----------
     values : array, (R, C, K)
-    coalitions : array, (R, C, M)
-    counts : array, (R,)
-        How many first coalitions each row has, at least three.
-
-    Returns
-    -------
-    array, (R, C')
+    coalitions : array, (1 or R, C, M)
+        Those of no and of all players first.
+    counts : array, (1 or R,)
+        How many first coalitions each row has.
+    n_each : int
+        n, at most two less than the counts.
     """
-    order = []
-    for of_row, members, count in zip(values, coalitions, counts, strict=True):
-        inner = of_row[2:count].T  # (K, C − 2)
-        inner = inner / max(float(np.abs(inner).max(initial=0.0)), 1e-300)  # squares overflow
-        around = inner - inner.mean(axis=1, keepdims=True)
-        left = around - _ridge_predictions(around, np.ones(inner.shape[1]), members[2:count])
-        sizes = np.sqrt((around**2).mean(axis=1, keepdims=True))
-        relative = np.divide(np.abs(left), sizes, out=np.zeros_like(left), where=sizes > 0)
-        order.append(2 + np.argsort(-relative.sum(axis=0), kind="stable"))
-    n_least = min(map(len, order))
-    return np.array([of_row[:n_least] for of_row in order])
+    parts = [slice(None)] if len(coalitions) == 1 else [slice(r, r + 1) for r in range(len(values))]
+    found = []
+    for of_part, members, count in zip(parts, coalitions, counts, strict=True):
+        inner = values[of_part, 2:count].transpose(0, 2, 1)  # (P, K, C − 2)
+        largest = np.abs(inner).max(axis=(1, 2), keepdims=True)
+        inner = inner / np.maximum(largest, 1e-300)  # squares overflow
+        around = inner - inner.mean(axis=2, keepdims=True)
+        targets = around.reshape(-1, inner.shape[2])
+        predicted = _ridge_predictions(targets, np.ones(inner.shape[2]), members[2:count])
+        sizes = np.sqrt((around**2).mean(axis=2, keepdims=True))
+        left = np.abs(around - predicted.reshape(around.shape))
+        relative = np.divide(left, sizes, out=np.zeros_like(left), where=sizes > 0)
+        found.append(np.argsort(-relative.sum(axis=1), axis=1, kind="stable")[:, :n_each])
+    return 2 + np.concatenate(found)
 
 
 def _ridge_predictions(

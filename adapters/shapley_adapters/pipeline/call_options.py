@@ -71,8 +71,8 @@ class CallOptions(TypedDict, total=False):
     {budget}
         The budget: the number of coalitions evaluated per {row}, each once for all {backgrounds}.
         By default all 2^M for up to 10 features, and 16 per feature, at least 500, for more. If it
-        allows all 2^M coalitions, the result is exact. Two to four further evaluations for all
-        {row}s together look for random answers: at most 2 % of the call's, or unused ones.
+        allows all 2^M coalitions, the result is exact. A few further evaluations look for random
+        answers: at most 5 % of the call's or, where these are more, four.
     tolerance
         The standard error at which evaluation of {a_row} stops: a number in units of the output, or
         a percentage of the distance between the {row}'s largest and smallest attribution, as in

@@ -204,8 +204,12 @@ class PendingRows:
         are solved, the values are then those of all draws, (R, n, D · K).
     errors : ValueErrors, optional
         The errors of the values, where they are means of draws, once they are solved.
-    is_repeated : bool
+    is_checked : bool
         Whether some values were evaluated again, to see whether the model answers at random.
+    repeated : array, (n,), optional
+        The coalitions that were, where answers differ, which is known of a single row.
+    again : array, (n, K), optional
+        Their second answers.
     """
 
     group: RowGroup
@@ -214,7 +218,9 @@ class PendingRows:
     round_end: int
     drawn: BoolArray | None = None
     errors: ValueErrors | None = None
-    is_repeated: bool = False
+    is_checked: bool = False
+    repeated: IntArray | None = None
+    again: ValueArray | None = None
 
     def request(self) -> Request:
         """Return the coalitions that the round still has to evaluate."""
@@ -223,6 +229,12 @@ class PendingRows:
         if self.drawn is None:
             return request
         return DrawnRequest(**vars(request), drawn=self.drawn[:, start:stop])
+
+    def with_values(self, new: ValueArray) -> PendingRows:
+        """Return the rows with the values of their round."""
+        if not new.shape[1]:
+            return self
+        return replace(self, values=np.concatenate([self.values, new], axis=1))
 
     def subset_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""

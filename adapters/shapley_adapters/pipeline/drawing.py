@@ -273,6 +273,11 @@ times the players, about where their noise counts as much as that of the others;
 last one holds for all coalitions of an enumeration, too."""
 
 
+def pays_for_answers(n_players: int, limit: int) -> bool:
+    """Return whether noise of the ends counts as much as that of others with the fewest answers."""
+    return limit >= _FEWEST_ENDS * _ENDS_SHARE * n_players
+
+
 def repeated_drawing(
     n_active: IntArray,
     estimator: Estimator[Any],

@@ -64,8 +64,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     rest is the estimate with the budget and the estimator that were chosen, so that the same ones
     and the same seed give the same numbers again.
 
-    In the end two values of one row are computed once more, if a budget has evaluations left or
-    the user gave none; a warning says where they differ, because the model is not deterministic.
+    Some values are computed once more (`repetition.Repetition`, `Run`): a warning says where they
+    differ, because the model is not deterministic.
 
     Raises
     ------

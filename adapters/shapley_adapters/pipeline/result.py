@@ -130,8 +130,8 @@ class Estimate:
         Evaluations, for all rows together, that measured costs and are not part of `evaluations`:
         the values that the chosen estimator did not use.
     check_evaluations : int
-        Evaluations, mostly 0 to 3 for all rows together, that were made once more to see
-        whether the model is deterministic; they are not part of `evaluations`.
+        Evaluations of all rows together that were made once more to see whether the model is
+        deterministic; they are not part of `evaluations`.
     unit : str
         The unit of the values, where it is known: "raw", "probability" or "log_odds" of a model, or
         the name of a value function; and the link behind it.

@@ -31,7 +31,8 @@ from .designs import (
     group_rows,
     group_rows_on_graphs,
 )
-from .drawing import Drawing, budgets_of_plans, repeated_drawing
+from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
+from .repetition import Difference, Repetition
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
@@ -55,8 +56,10 @@ _OWN_DESIGN = 3
 _ARRAYS_OF_DRAWS = 6
 """Arrays of all draws that are in memory while their means are computed."""
 
-_DIFFERENCE = 2.0**-8
-"""Share of the largest value by which other answers differ at least; less may be rounding."""
+_FEWEST_AGAIN, _SHARE_AGAIN, _SHARE_OF_ROW = 4, 0.05, 0.03
+"""Evaluations that look for random answers: the most of a call, the most as a share of its
+evaluations where that is more, and those of a row's values as a share of these. With 2 %, bars of
+noise in 5 % of the answers held .25 to .79; with 3 %, .80 to 1.0."""
 
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
@@ -97,8 +100,8 @@ class Run:
         Values that are known already.
     drawing : Drawing, optional
         The draws whose means are the values; None where the game has the values themselves.
-    n_repeated : int
-        How many values of each row are evaluated again, where labels may be random.
+    noise : Repetition
+        What the first row has told of random answers.
     """
 
     game: Game
@@ -112,7 +115,7 @@ class Run:
     largest: float = 0.0
     memory: ValueMemory | None = None
     drawing: Drawing | None = None
-    n_repeated: int = 0
+    noise: Repetition = field(default_factory=Repetition)
     _graphs: Sequence[Structure] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -198,6 +201,20 @@ class Run:
         if self.drawing is None:
             return ends
         return self.drawing.draws.ends(ends)
+
+    @property
+    def can_be_random(self) -> bool:
+        """Whether the budget pays for means of answers, among them many of the ends.
+
+        With less, more coalitions are worth more: with 12 features and noise of .03 and .3 times
+        the standard deviation of the values, the error is .2 to 1.0 of that of means at 30 and 60
+        evaluations, .7 to 1.0 at 100, and .8 to 1.25 from 200 on.
+        """
+        if self.drawing is not None or self.estimator.needs_graph:
+            return True
+        sizes = np.unique(self.n_active[self.n_active > 0]).tolist()
+        limits = [budget_for(size, self.estimator, self.settings).limit for size in sizes]
+        return all(map(pays_for_answers, sizes, limits))
 
     def for_random_model(self) -> Run:
         """Return the run of a model that answers at random, whose values are means of answers."""
@@ -295,11 +312,16 @@ class Run:
             values = evaluate([of_group.request() for of_group in pending])
             if self.drawing is None:
                 self.largest = max([self.largest, *map(largest_magnitude, values)])
+            pending = [
+                of_group.with_values(new) for of_group, new in zip(pending, values, strict=True)
+            ]
+            if self.noise.may_continue:
+                pending = self._checked(pending, evaluate)
             with one_blas_thread():
                 pending = [
                     unfinished
-                    for of_group, new in zip(pending, values, strict=True)
-                    for unfinished in self._finish_round(of_group, new, record, evaluate)
+                    for of_group in pending
+                    for unfinished in self._finish_round(of_group, record)
                 ]
 
     def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
@@ -409,12 +431,8 @@ class Run:
             return int(design.table.counts.max())
         return self.budgets[group.n_players].first_check
 
-    def _finish_round(
-        self, pending: PendingRows, new: ValueArray, record: _Record, evaluate: Evaluator
-    ) -> list[PendingRows]:
+    def _finish_round(self, pending: PendingRows, record: _Record) -> list[PendingRows]:
         """Record the rows that are done, and return the others with their next round."""
-        if new.shape[1]:
-            pending = replace(pending, values=np.concatenate([pending.values, new], axis=1))
         tolerance = self.settings.tolerance
         if pending.design.n_before_choice:
             if tolerance is not None and self.estimator.has_unions:
@@ -422,12 +440,6 @@ class Run:
             return self._chosen(pending) if len(pending.group.rows) else []
         design = pending.design
         is_last = bool(pending.round_end >= design.table.counts.max())
-        if is_last and self.n_repeated and not pending.is_repeated:
-            return [
-                unfinished
-                for part in self._repeated(pending, evaluate)
-                for unfinished in self._finish_round(part, new[:, :0], record, evaluate)
-            ]
         with_means = self._with_means(pending)
         if isinstance(design, FullDesign):
             solution = solve_full(design, with_means.values, with_means.errors)
@@ -462,53 +474,106 @@ class Run:
         return replace(pending, drawn=self.drawing.drawn(pending.group, pending.design))
 
     def _with_means(self, pending: PendingRows) -> PendingRows:
-        """Return rows with values and their errors, where these are means of draws."""
+        """Return rows with values and their errors, where these are means of draws or random."""
+        n_values = pending.values.shape[1]
+        if pending.again is not None and pending.repeated is not None:
+            (values,) = pending.values
+            answers = np.stack([values, values], axis=1)  # (C, 2, K)
+            answers[pending.repeated, 1] = pending.again
+            drawn = np.zeros((1, n_values, 2), dtype=bool)
+            drawn[:, :, 0], drawn[:, pending.repeated, 1] = True, True
+            draws, table = answers.reshape(1, n_values, -1), pending.design.table.part(0, n_values)
+            return replace(
+                pending, errors=Draws(2, is_background=False).means(draws, table, drawn)[1]
+            )
         if self.drawing is None or pending.drawn is None:
             return pending
-        n_values = pending.values.shape[1]
         values, errors = self.drawing.means(
             pending.group, pending.values, pending.design.table, pending.drawn[:, :n_values]
         )
         self.largest = max(self.largest, largest_magnitude(values))
         return replace(pending, values=values, errors=errors)
 
-    def _repeated(self, pending: PendingRows, evaluate: Evaluator) -> list[PendingRows]:
-        """Return rows whose most surprising values are the same again, and each other row.
+    def _checked(self, pending: list[PendingRows], evaluate: Evaluator) -> list[PendingRows]:
+        """Evaluate some values of each row again, and separate rows whose answers differ.
 
-        A value that the others do not let expect is likely to differ the next time, if the model
-        answers at random. The values stay the first answers; those of the other rows have errors.
+        Those are the values that the others let expect least: they differ most the next time, if
+        the model answers at random. The first answers stay; errors are known by the second ones.
         """
-        table, values = pending.design.table, pending.values
-        n_rows, n_coalitions, n_outputs = values.shape
-        counts = np.broadcast_to(table.counts, (n_rows,))
-        if counts.min() < 3:  # a single player has no coalitions but the ends
-            return [replace(pending, is_repeated=True)]
-        coalitions = np.broadcast_to(table.coalitions, (n_rows, *table.coalitions.shape[1:]))
-        repeated = most_surprising(values, coalitions[:, :n_coalitions], counts)[
-            :, : self.n_repeated
-        ]
-        of_repeated = np.take_along_axis(coalitions, repeated[..., None], axis=1)
-        n_each = np.full(n_rows, repeated.shape[1])
-        evaluate = replace(evaluate, memory=None)
-        (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
-        first = np.take_along_axis(values, repeated[..., None], axis=1)
-        differ = np.abs(first - again) > _DIFFERENCE * self.largest
-        self.warnings.n_repeated += first.shape[0] * first.shape[1]
-        if differ.any() and self.warnings.two_answers is None:
-            index = tuple(np.argwhere(differ)[0])
-            self.warnings.two_answers = float(first[index]), float(again[index])
+        samples, done = [], []
+        for rows in pending:
+            n_each = self._n_again(rows)
+            if rows.is_checked or rows.design.n_before_choice or not n_each.any():
+                done.append(rows)
+            else:
+                samples.append((replace(rows, is_checked=True), *self._surprising(rows, n_each)))
+        evaluate = replace(evaluate, memory=None, on_progress=lambda _: None)
+        answers = evaluate([sample for _, sample, _ in samples])
+        for (rows, sample, repeated), again in zip(samples, answers, strict=True):
+            self.warnings.n_repeated += sample.n_pairs
+            done += self._separated(rows, sample, repeated, again, evaluate)
+        return done
+
+    def _n_again(self, pending: PendingRows) -> IntArray:
+        """Return how many values of each row are evaluated again, (R,).
+
+        The rows of a call share few of them by their indices.
+        """
+        n_values, n_rows = pending.values.shape[1], self.game.n_rows
+        n_first = self.noise.n_evaluations - self.noise.n_explaining
+        n_left = max(_FEWEST_AGAIN, _SHARE_AGAIN * n_values * n_rows) - n_first
+        each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
+        rows = pending.group.rows
+        counts = np.floor((rows + 1) * each) - np.floor(rows * each)
+        n_inner = pending.design.table.counts.min() - 2
+        return np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
+
+    @one_blas_thread()
+    def _surprising(self, pending: PendingRows, n_each: IntArray) -> tuple[Request, IntArray]:
+        """Return the request for values that the others let expect least, and which, (R, n).
+
+        The first ones of each row, `n_each`, (R,).
+        """
+        table, n_values = pending.design.table, pending.values.shape[1]
+        coalitions, counts = table.coalitions[:, :n_values], np.minimum(table.counts, n_values)
+        repeated = most_surprising(pending.values, coalitions, counts, int(n_each.max()))
+        chosen = coalitions[np.arange(len(coalitions))[:, None], repeated]
+        return pending.group.request(CoalitionTable(chosen, n_each)), repeated
+
+    def _separated(
+        self,
+        pending: PendingRows,
+        sample: Request,
+        repeated: IntArray,
+        again: ValueArray,
+        evaluate: Evaluator,
+    ) -> list[PendingRows]:
+        """Return rows whose answers are the same again together, and each other row by itself."""
+        first = np.take_along_axis(pending.values, repeated[..., None], axis=1)
+        is_asked = np.arange(again.shape[1]) < sample.table.counts[:, None]
+        allowed = self.noise.smallest * self.largest
+        differ = is_asked[..., None] & (np.abs(first - again) > allowed)
+        if not differ.any():
+            return [pending]
+        if self.warnings.difference is None and self.noise.difference is None:
+            row, index = (int(found[0]) for found in np.nonzero(differ.any(axis=2)))
+            alone = replace(
+                sample,
+                rows=sample.rows[row : row + 1],
+                table=CoalitionTable(sample.table.coalitions[row, [[index]]], np.array([1])),
+                players=None if sample.players is None else sample.players[row : row + 1],
+            )
+            two = np.stack([first[row, index], again[row, index]])
+            self.warnings.difference, n_more = Difference.explained(two, evaluate, alone, allowed)
+            self.warnings.n_repeated += n_more
+        if self.warnings.difference is not None and self.warnings.difference.cause == "influence":
+            return [pending]
         are_random = differ.any(axis=(1, 2))
-        parts = [replace(pending, is_repeated=True).subset_rows(np.flatnonzero(~are_random))]
+        parts = [pending.subset_rows(np.flatnonzero(~are_random))] if not are_random.all() else []
         for row in np.flatnonzero(are_random):
-            part = replace(pending, is_repeated=True).subset_rows(np.array([row]))
-            answers = np.stack([values[row], values[row]], axis=1)  # (C, 2, K)
-            answers[repeated[row], 1] = again[row]
-            drawn = np.zeros((1, n_coalitions, 2), dtype=bool)
-            drawn[:, :, 0], drawn[:, repeated[row], 1] = True, True
-            draws = answers.reshape(1, n_coalitions, 2 * n_outputs)
-            _, errors = Draws(2, is_background=False).means(draws, part.design.table, drawn)
-            parts.append(replace(part, errors=errors))
-        return [part for part in parts if len(part.group.rows)]
+            part, n = pending.subset_rows(np.array([row])), sample.table.counts[row]
+            parts.append(replace(part, repeated=repeated[row, :n], again=again[row, :n]))
+        return parts
 
     def _unmet(self, pending: PendingRows, tolerance: Tolerance, record: _Record) -> PendingRows:
         """Record the rows that meet the tolerance before their next choice; return the others."""

@@ -16,6 +16,7 @@ from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
 from ..graphs.player_graph import PlayerGraph
 from .designs import GroupDesign, RowGroup
+from .repetition import Difference
 from .result import Estimate
 from .settings import RowBudget, Settings, Tolerance
 
@@ -99,7 +100,7 @@ class RunWarnings:
         The rows of all runs of a stream that were added.
     n_repeated : int
         Values that were evaluated again, to see whether the model answers at random.
-    two_answers : tuple of float, optional
+    difference : Difference, optional
         The first two of these that differ.
     """
 
@@ -115,7 +116,7 @@ class RunWarnings:
     small_budget: SmallBudget | None = None
     n_rows: int = 0
     n_repeated: int = 0
-    two_answers: tuple[float, float] | None = None
+    difference: Difference | None = None
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
@@ -132,7 +133,7 @@ class RunWarnings:
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
         self.n_repeated += addition.n_repeated
-        self.two_answers = self.two_answers or addition.two_answers
+        self.difference = self.difference or addition.difference
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""
