@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 ABSENT = {"shap": ["captum", "torch"], "captum": ["numba", "shap"]}
-OPTIONAL = {"shap": {"lightning", "safetensors", "torch"}, "captum": {"lightning", "safetensors"}}
+OPTIONAL = {"shap": {"safetensors", "torch"}, "captum": {"safetensors"}}
 """What modules of a side may need although its extra does not install it."""
 
 

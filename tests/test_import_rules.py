@@ -346,9 +346,9 @@ def test_a_missing_package_of_an_option_is_named_where_it_is_used():
         "shap_ext.Surrogate.load('file')",
         "shap_ext.draw_graph([[0.0]], [0.0])",
     ]
-    trained, loaded, drawn = messages_without(["lightning", "networkx"], uses)
-    assert_named(trained, "lightning", "amortized")
-    assert_named(loaded, "lightning", "amortized")
+    trained, loaded, drawn = messages_without(["safetensors", "networkx"], uses)
+    assert_named(trained, "safetensors", "amortized")
+    assert_named(loaded, "safetensors", "amortized")
     assert_named(drawn, "networkx", "graphs")
 
 

@@ -85,8 +85,8 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
     ) -> Any:
         """Train the network to explain all outputs of the forward function.
 
-        Training that is interrupted (Ctrl-C) can go on from its last epoch where there is a
-        `folder`.
+        What it has evaluated is kept where there is a `folder`, so that a training after an
+        interrupt does not pay for it again.
 
         Parameters
         ----------

@@ -62,12 +62,11 @@ _TRAINING = """student : {"embeddings", "mlp", "unet", "tokens", "trees"}, Modul
         examples by `fit`, at one run of the model per example. Or a surrogate of yours. The
         attributions then sum to the difference of the surrogate's outputs.
     folder : path, optional
-        The folder of labels, values of held-out rows and checkpoints, written as they come. An
-        interrupted training continues from there, also after the folder was moved. Other
-        trainings may share it. Needs a `seed`.
-    trainer_options : mapping, optional
-        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
-        `gradient_clip_val`, which may be None, is passed."""
+        Where labels and other values are kept, written as they come. A training that is
+        interrupted, or another one of the same examples, does not evaluate them again. Other
+        trainings may share the folder. Needs a `seed`.
+    max_gradient_norm : float, optional
+        The norm to which gradients are clipped; None for no clipping."""
 
 
 def _documented(method: KindT) -> KindT:
@@ -82,7 +81,7 @@ class SimShap(AmortizedAttribution):
     `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: `plot_history` shows its
     error on held-out examples. Features that equal the baseline get exactly 0. Training costs
     `evaluations` coalitions per example. Attributing costs one evaluation per call, and with
-    `efficient` one more per example. Needs lightning and safetensors:
+    `efficient` one more per example. Needs safetensors:
     `pip install shapley-ext[amortized]`.
 
     Parameters

@@ -78,8 +78,9 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
     def fit(self, training_data: Table | None = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
 
-        Explaining does this by itself where it has not been done. Training that is interrupted
-        (Ctrl-C) can go on from its last epoch where there is a `folder`.
+        Explaining does this by itself where it has not been done. What it has evaluated is
+        kept where there is a `folder`, so that a training after an interrupt does not pay for it
+        again.
 
         Parameters
         ----------

@@ -59,12 +59,11 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         training rows, at one run of the model per row. Or a surrogate of yours. The values then sum
         to the surrogate's output.
     folder : path, optional
-        The folder of labels, values of held-out rows and checkpoints, written as they come. An
-        interrupted training continues from there, also after the folder was moved. Other
-        trainings may share it. Needs a `seed`.
-    trainer_options : mapping, optional
-        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
-        `gradient_clip_val`, which may be None, is passed.
+        Where labels and other values are kept, written as they come. A training that is
+        interrupted, or another one of the same rows, does not evaluate them again. Other trainings
+        may share the folder. Needs a `seed`.
+    max_gradient_norm : float, optional
+        The norm to which gradients are clipped; None for no clipping.
     trained : path, optional
         A file that `save_trained` wrote, to use in place of training."""
 
@@ -81,7 +80,7 @@ class SimShapExplainer(AmortizedExplainer):
     Trains in the first call, or by `fit`. Biased: `plot_history` shows its error on held-out rows.
     Features that equal the reference get exactly 0. Training costs `evaluations` coalitions per
     row. Explaining costs one evaluation per call, and with `efficient` one more per row. Needs
-    torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
+    torch and safetensors: `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Surrogate(SurrogateModel):
 
     `shap.Explainer(surrogate, surrogate.reference, algorithm="oddgp")`
 
-    Fitting runs the model once on each row. Needs torch, lightning and safetensors:
+    Fitting runs the model once on each row. Needs torch and safetensors:
     `pip install shapley-ext[amortized]`.
 
     Parameters
@@ -68,11 +68,10 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        The folder of the checkpoints. An interrupted training continues from there, also after the
-        folder was moved. Other trainings may share it. Needs a `seed`.
-    trainer_options : mapping, optional
-        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
-        `gradient_clip_val`, which may be None, is passed.
+        Where the model's outputs are kept, which another training of the same rows then need not
+        evaluate. Other trainings may share the folder.
+    max_gradient_norm : float, optional
+        The norm to which gradients are clipped; None for no clipping.
     """
 
     def fit(

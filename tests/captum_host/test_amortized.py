@@ -13,7 +13,6 @@ from captum_ext import Exact, FastShap, SimShap, ValueFunction
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network
 
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 N = 6

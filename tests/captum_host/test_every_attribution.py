@@ -52,7 +52,6 @@ def of_two_inputs(a, b):
 @functools.cache
 def fitted(name, forward_func, as_pair):
     """Return a trained network; training is short, because its quality does not matter here."""
-    pytest.importorskip("lightning")
     pytest.importorskip("safetensors")
     method = getattr(captum_ext, name)(forward_func, seed=0, epochs=2, rows_per_step=20)
     return method.fit((DATA[:, :3], DATA[:, 3:]) if as_pair else DATA)

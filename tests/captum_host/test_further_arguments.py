@@ -263,7 +263,7 @@ def test_weights_learned_from_neighbours():
 
 
 def test_trained_networks_take_what_all_examples_share():
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
     rows = examples(40, 4, seed=3)
     options: dict[str, Any] = {"seed": 0, "epochs": 1, "labels": "leastsquares", "evaluations": 16}
     marked = SimShap(forward, **options).fit(rows, additional_forward_args=(EDGES, EDGE_WEIGHTS))

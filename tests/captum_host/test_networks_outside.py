@@ -13,7 +13,6 @@ from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, Shapl
 from tests.captum_host.networks import examples, network
 from tests.helpers.signed_files import parts_of, signed
 
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 N = 5

@@ -9,7 +9,6 @@ from captum_ext import Exact, SimShap
 from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import examples, network
 
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 # Embeddings are constant beyond the training rows, and say so of rows farther out.

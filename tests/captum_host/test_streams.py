@@ -259,7 +259,7 @@ def test_a_checkpoint_of_shap_is_refused(tmp_path):
 
 
 def test_a_trained_network_explains_streams(tmp_path):
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
     net = captum_ext.SimShap(forward, epochs=1, seed=0).fit(X)
     with pytest.raises(InvalidArgumentError, match="perturbations_per_eval cannot be chosen"):
         net.attribute_stream(X, tmp_path / "a.npz", target=0, perturbations_per_eval=2)

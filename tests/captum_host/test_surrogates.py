@@ -11,7 +11,6 @@ from captum_ext import Exact, FastShap, OddGP, Shear, SimShap, Surrogate
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import conditional_values, shapley_values
 
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 # The second column is a copy of the first.

@@ -412,7 +412,7 @@ def test_inside_inference_mode_and_with_double_precision_by_default(row):
 @pytest.fixture
 def quick():
     """Return a way to train a network in a moment."""
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
     options: dict[str, Any] = {"seed": 0, "epochs": 1, "evaluations": 16, "labels": "leastsquares"}
     return lambda forward, **others: SimShap(forward, **options, **others)
 
@@ -446,7 +446,7 @@ def test_networks_of_inputs_of_low_precision(quick, dtype, n_mixed_rows):
 
 @pytest.mark.parametrize("change", [torch.Tensor.bfloat16, lambda x: torch._neg_view(-x)])
 def test_surrogates_of_other_numbers(change):
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
 
     def fitted(change):
         return Surrogate(lambda x: NET(x.double()), seed=0, epochs=1).fit(change(ROWS))(change(X))

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
-from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
@@ -144,25 +142,6 @@ def test_steps_are_learned_better_than_by_dense_layers():
         for network in ("mlp", "embeddings")
     }
     assert errors["embeddings"] < 0.6 * errors["mlp"], errors
-
-
-class KilledError(Exception):
-    pass
-
-
-class Killer(Callback):
-    def on_train_epoch_start(self, trainer, module):
-        if trainer.current_epoch == 2:
-            raise KilledError
-
-
-def test_training_resumes_with_the_same_weights(tmp_path):
-    game = Steps()
-    whole = fitted(game, epochs=4)
-    with pytest.raises(KilledError):
-        fitted(game, epochs=4, folder=tmp_path, trainer_options={"callbacks": [Killer()]})
-    resumed = fitted(game, epochs=4, folder=tmp_path)
-    np.testing.assert_array_equal(explained(resumed, game), explained(whole, game))
 
 
 def test_files_give_the_same_numbers(tmp_path):

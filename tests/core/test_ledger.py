@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 from shapley_adapters import Game  # noqa: E402
-from shapley_adapters.amortized import ledger  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
@@ -49,10 +47,10 @@ def weights(amortized):
     return [value.numpy() for value in amortized.trained.network.state_dict().values()]
 
 
-@pytest.mark.parametrize("lifetimes", [(3000,), (900, 2500, 4000), (300, 300)])
+@pytest.mark.parametrize("lifetimes", [(3000,), (900, 2500, 4000), (300, 1300)])
 @pytest.mark.parametrize("target", ["oddgp", "controlled"])
-def test_killed_trainings_report_all_and_pay_little_twice(target, lifetimes, tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger, "_MOST_ROWS", 64)
+def test_killed_trainings_pay_little_twice(target, lifetimes, tmp_path):
+    """Again: one row of each kind, and a part of the labels or an epoch, or all ends."""
     whole = MortalGame()
     wanted = fitted(whole, None, target=target)
     games = [MortalGame(lifetime) for lifetime in lifetimes]
@@ -63,12 +61,10 @@ def test_killed_trainings_report_all_and_pay_little_twice(target, lifetimes, tmp
     found = fitted(last, tmp_path, target=target)
     for one, other in zip(weights(wanted), weights(found), strict=True):
         np.testing.assert_array_equal(one, other)
+    assert found.evaluations == whole.n_evaluated
     spent = sum(game.n_evaluated for game in games) + last.n_evaluated
-    assert found.evaluations >= spent
-    if target == "oddgp":
-        ends_checks_and_part = 2 * N_ROWS + 64 * BUDGET + 200
-        assert spent <= whole.n_evaluated + len(games) * ends_checks_and_part
-        assert found.evaluations <= whole.n_evaluated + len(games) * (ends_checks_and_part + 200)
+    lost = max(2 * N_ROWS, (64 if target == "oddgp" else N_ROWS) * BUDGET) + 200
+    assert spent <= whole.n_evaluated + len(games) * lost
 
 
 def test_a_second_student_gets_the_labels_for_nothing(tmp_path):
@@ -76,7 +72,7 @@ def test_a_second_student_gets_the_labels_for_nothing(tmp_path):
     fitted(first, tmp_path)
     second = MortalGame()
     trees = fitted(second, tmp_path, "trees")
-    assert second.n_evaluated < 2 * N_ROWS + 200  # ends, and one row of each kind once more
+    assert second.n_evaluated < 200  # one row of each kind once more
     alone = fitted(MortalGame(), None, "trees")
     for one, other in zip(weights(alone), weights(trees), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -105,4 +101,4 @@ def test_files_that_are_gone_are_paid_for_again(tmp_path):
     again = MortalGame()
     found = fitted(again, tmp_path, "trees")
     assert again.n_evaluated > N_ROWS * BUDGET / 2
-    assert found.evaluations > wanted.evaluations
+    assert found.evaluations == wanted.evaluations

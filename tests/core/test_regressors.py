@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 from sklearn.ensemble import (  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.brute_force import conditional_values
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
@@ -152,24 +152,6 @@ def test_what_absent_places_hold_does_not_matter():
     np.testing.assert_array_equal(one, other)
 
 
-class KilledError(Exception):
-    pass
-
-
-def test_killed_training_goes_on_without_loss(tmp_path):
-    import lightning.pytorch as pl
-
-    class Killer(pl.Callback):
-        def on_train_epoch_start(self, trainer, module):
-            if trainer.current_epoch == 3:
-                raise KilledError
-
-    with pytest.raises(KilledError):
-        fitted(epochs=6, folder=tmp_path, trainer_options={"callbacks": [Killer()]})
-    whole, resumed = fitted(epochs=6), fitted(epochs=6, folder=tmp_path)
-    assert whole.validation == resumed.validation
-
-
 def test_modules_of_one_s_own_are_copied(tmp_path):
     own = built(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
     before = own[1].weight.detach().clone()
@@ -182,28 +164,6 @@ def test_modules_of_one_s_own_are_copied(tmp_path):
 
 def test_rows_may_be_views_in_any_order():
     assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
-
-
-def test_checkpoints_of_another_model_are_refused(tmp_path):
-    fitted(epochs=1, folder=tmp_path)
-    with pytest.raises(InvalidArgumentError, match="folder=.*another model.*another folder"):
-        fitted(predict=lambda x: -model(x), epochs=1, folder=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rows": ROWS[:-1]},
-        {"players": np.array([0, 1, 2, 2])},
-        {"options": {"widths": (8,)}},
-        {"coalitions": 8},
-    ],
-)
-def test_other_trainings_in_the_same_folder_begin_anew(changes, tmp_path):
-    fitted(epochs=1, folder=tmp_path)
-    found = fitted(**changes, epochs=1, folder=tmp_path)
-    assert found.validation == fitted(**changes, epochs=1).validation
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(

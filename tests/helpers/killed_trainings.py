@@ -114,7 +114,7 @@ def killed(
         if counts["killed"] + counts["interrupted"] < n:
             time.sleep(rng.uniform(0.02, 0.7) * seconds)
             os.kill(child, kind)
-        counts["resumed"] += any(of_training.glob("training-*"))
+        counts["resumed"] += any(of_training.glob("*.safetensors"))
         status, attempt = status_of(child), attempt + 1
         counts["killed"] += status == -signal.SIGKILL
         counts["interrupted"] += status in (INTERRUPTED, -signal.SIGINT)

@@ -119,7 +119,7 @@ def test_bad_arguments():
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_networks_have_no_budget():
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
     import torch
 
     with pytest.raises(InvalidArgumentError, match="a network is trained first"):

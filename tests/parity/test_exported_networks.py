@@ -8,7 +8,6 @@ import pytest
 import shap_ext
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 captum_ext: Any = pytest.importorskip("captum_ext")
 

@@ -373,7 +373,7 @@ def test_the_smaller_budget_counts():
 
 
 def test_networks_refuse_it():
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
     made = shap_ext.SimShapExplainer(Model(), BACKGROUND, training_data=X)
     with pytest.raises(InvalidArgumentError, match="max_model_rows=9 means nothing"):
         made(X, max_model_rows=9)

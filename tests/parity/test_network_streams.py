@@ -14,7 +14,6 @@ from shapley_adapters.errors import CheckpointError, ShapleyExtWarning
 from shapley_adapters.row_sources import batches_of, opened
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 captum_ext: Any = pytest.importorskip("captum_ext")
 pa: Any = pytest.importorskip("pyarrow")

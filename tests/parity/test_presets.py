@@ -12,7 +12,6 @@ import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
 
 torch: Any = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 captum_ext: Any = pytest.importorskip("captum_ext")
 
@@ -117,11 +116,9 @@ def test_passed_arguments_win_even_with_their_default_values(make):
 
 @each_host
 def test_entries_of_mappings_that_are_passed_win(make):
-    made = make(
-        preset="paper", student_options={"widths": (512,)}, trainer_options={"precision": "64"}
-    )
+    made = make(preset="paper", student_options={"widths": (512,)})
     assert made.student_options == {"widths": (512,), "activation": "relu"}
-    assert made.trainer_options == {"precision": "64", "gradient_clip_val": None}
+    assert made.max_gradient_norm is None
     other = make(preset="paper", student="unet", student_options={"grid": (2, 2)})
     assert other.student_options == {"grid": (2, 2)}
     module = torch.nn.Linear(N, N)
@@ -150,7 +147,7 @@ def test_a_preset_is_the_same_as_its_arguments(make, kind):
         make(
             kind,
             learning_rate_schedule="constant",
-            trainer_options={"gradient_clip_val": None},
+            max_gradient_norm=None,
             **printed,
         )
     )

@@ -25,7 +25,7 @@ from tests.shap_host.games import curved, curved_columns, rows
 M = 7
 X, BACKGROUND = rows(4, M), rows(12, M, seed=1)
 COLUMNS = list("abcdefg")
-CAN_TRAIN = all(map(importlib.util.find_spec, ("torch", "lightning", "safetensors")))
+CAN_TRAIN = all(map(importlib.util.find_spec, ("torch", "safetensors")))
 TINY: dict[str, Any] = {
     "epochs": 2,
     "evaluations": 16,
@@ -121,7 +121,7 @@ TABLE = [
     Made("simshap", shap_ext.SimShapExplainer, TINY, budget=None, is_trained=True),
     Made("fastshap", shap_ext.FastShapExplainer, TINY, budget=None, is_trained=True),
 ]
-needs_training = pytest.mark.skipif(not CAN_TRAIN, reason="torch, lightning or safetensors missing")
+needs_training = pytest.mark.skipif(not CAN_TRAIN, reason="torch or safetensors missing")
 CASES = [
     pytest.param(made, marks=needs_training if made.is_trained else (), id=made.name)
     for made in TABLE
@@ -130,11 +130,7 @@ every = pytest.mark.parametrize("made", CASES)
 # One of each way through the host, for what no method does by itself.
 OF_EACH_WAY = ("ava", "centroid", "lshapley", "oddgp", "randomorder", "simshap")
 some = pytest.mark.parametrize("made", [case for case in CASES if case.id in OF_EACH_WAY])
-pytestmark = [
-    pytest.mark.filterwarnings("error"),
-    # Lightning's own, of its dependencies and of small data.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 @functools.cache

@@ -14,7 +14,6 @@ import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402

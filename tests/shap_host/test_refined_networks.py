@@ -13,7 +13,6 @@ import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 
 pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 N = 8

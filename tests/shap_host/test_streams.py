@@ -434,7 +434,7 @@ def test_one_call_at_a_time_writes(other_background, out):
 
 def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):
     """The first call trains it and the second one loads it, which is the same explainer."""
-    pytest.importorskip("lightning")
+    pytest.importorskip("safetensors")
 
     def network(**trained):
         return shap_ext.SimShapExplainer(model, BACKGROUND, seed=0, epochs=1, **trained)

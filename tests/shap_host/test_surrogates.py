@@ -15,7 +15,6 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from tests.helpers.brute_force import conditional_values, shapley_values
 
 pytest.importorskip("torch")
-pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 # The second column is a copy of the first.
@@ -174,3 +173,22 @@ def test_columns_of_several_levels_reach_the_model(tmp_path):
     made.save(tmp_path / "surrogate")
     again = Surrogate.load(tmp_path / "surrogate").with_model(of_frame)
     np.testing.assert_array_equal(again(KINDS), made(KINDS))
+
+
+def test_outputs_in_a_folder_are_not_paid_for_again(tmp_path):
+    n_evaluated = []
+
+    def predict(x, sign=1.0):
+        n_evaluated.append(len(x))
+        return sign * np.tanh(x).sum(axis=1)
+
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    first, again = (
+        shap_ext.Surrogate(predict, epochs=1, seed=0, folder=tmp_path).fit(rows, silent=True)
+        for _ in range(2)
+    )
+    assert sum(n_evaluated) <= 40 + 4
+    np.testing.assert_array_equal(first(rows), again(rows))
+    other = shap_ext.Surrogate(lambda x: predict(x, -1.0), epochs=1, seed=0, folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"folder=.*another model.*another folder"):
+        other.fit(rows, silent=True)

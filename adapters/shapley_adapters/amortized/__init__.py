@@ -1,12 +1,9 @@
-"""Networks that predict Shapley values, trained on games. Needs torch, lightning, safetensors."""
+"""Networks that predict Shapley values, trained on games. Needs torch and safetensors."""
 
 from ..errors import required_packages
 
-with required_packages(
-    "Networks that explain need torch, lightning and safetensors", extra="amortized"
-):
-    import lightning
+with required_packages("Networks that explain need torch and safetensors", extra="amortized"):
     import safetensors
     import torch
 
-    del lightning, safetensors, torch
+    del safetensors, torch

@@ -31,7 +31,7 @@ from .refinement import Prediction, refined
 from .regressors import FittedRegressor, ScikitRegressor, is_regressor
 from .storage import Description, Fingerprint, with_weights
 from .training import TrainedNetwork, Training, check_target, train
-from .unlike_rows import MOST_ROWS, n_shifted_rows
+from .unlike_rows import MOST_ROWS
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""
@@ -152,17 +152,15 @@ class AmortizedShapley:
         ------
         InvalidArgumentError
             If inputs hold NaN or infinite numbers, the network does not fit them, or `folder` holds
-            checkpoints of another training.
+            values of another model.
         """
         check_finite(inputs)
         student = default_student(inputs, players) if student is None else student
         check_target(student, training.target)
         with outside_inference_mode():
-            ledger = Ledger(None if training.folder is None else Path(training.folder))
-            n_shifted = 0 if shifted is None else n_shifted_rows(n_real or game.n_rows)
-            ledger.begin(2 * (game.n_rows + n_shifted))
+            ledger = Ledger(training.folder)
             rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs, ledger)
-            outside = None if shifted is None else _shifted_rows(shifted, rows.progress)
+            outside = None if shifted is None else _shifted_rows(shifted, rows)
             options = with_players(student, options or {}, players)
             return cls._fitted(rows, training, student, options, outside)
 
@@ -193,7 +191,7 @@ class AmortizedShapley:
         )
         if not isinstance(module, FittedRegressor):
             _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, about.digest(module), shifted)
+        trained = train(rows, explainer, training, shifted)
         ends = np.stack([rows.empty, rows.empty + rows.grand_minus_empty], axis=1)
         return cls(trained, about, Fingerprint.from_rows(rows.inputs, ends))
 
@@ -394,12 +392,12 @@ class AmortizedShapley:
             )
 
 
-def _shifted_rows(make: Callable[[], tuple[Game, Any]], progress: Progress) -> TrainingRows | None:
+def _shifted_rows(make: Callable[[], tuple[Game, Any]], rows: TrainingRows) -> TrainingRows | None:
     """Return rows unlike the training rows; None, with a warning, if the model fails on them."""
     try:
         game, inputs = make()
         check_finite(inputs)
-        return TrainingRows(game, inputs, progress=progress)
+        return TrainingRows(game, inputs, progress=rows.progress, ledger=rows.ledger)
     except Exception as error:  # the user's code, called with rows that are not the user's
         warn_user(
             "The model cannot be evaluated for artificial rows unlike the training rows "
@@ -417,10 +415,7 @@ def _table_of(coalition: BoolArray) -> CoalitionTable:
 
 def ends_of(game: Game, n_rows: int) -> ValueArray:
     """Return v(∅) and v(N) of the first rows, (R, 2, K)."""
-    first_rows = SomeRows(game, np.arange(n_rows))
-    table = CoalitionTable(end_points(game.n_players)[None], np.array([2]))
-    (values,) = Evaluator(first_rows)([Request(np.arange(n_rows), table)])
-    return values
+    return Ledger().values(SomeRows(game, np.arange(n_rows)), end_points(game.n_players))
 
 
 def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows, n_players: int) -> None:

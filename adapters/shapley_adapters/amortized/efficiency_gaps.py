@@ -15,9 +15,8 @@ from scipy import special
 from torch import Tensor
 
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
-from ..coalitions.tables import CoalitionTable, end_points
+from ..coalitions.tables import end_points
 from ..errors import InvalidArgumentError, row_number, warn_user
-from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from .explainer_network import ExplainerNetwork
 from .ledger import Ledger
@@ -75,15 +74,10 @@ class TrainingRows:
                 f"{self.game.n_rows}."
             )
         self.active = self.game.active_players()
-        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        n_rows = self.game.n_rows
-        with self.progress.bar("end points", 2 * n_rows, "evaluations") as bar:
-            evaluate = Evaluator(self.game, on_progress=bar.update)
-            (empty_and_grand,) = evaluate([Request(np.arange(n_rows), table)])
-        self.empty, self.grand_minus_empty = (
-            empty_and_grand[:, 0],
-            empty_and_grand[:, 1] - empty_and_grand[:, 0],
-        )
+        coalitions = end_points(self.game.n_players)
+        with self.progress.bar("end points", 2 * self.game.n_rows, "evaluations") as bar:
+            ends = self.ledger.values(self.game, coalitions, self.inputs, bar.update)
+        self.empty, self.grand_minus_empty = ends[:, 0], ends[:, 1] - ends[:, 0]
 
     def batch(self, rows: IntArray) -> Tensor:
         """Return the network's inputs for some rows; all but whole numbers in single precision."""

@@ -1,26 +1,26 @@
-"""What a training has paid for: estimates of its rows, kept in its folder as they come.
+"""What a training has paid for: values and estimates of its rows, kept in its folder as they come.
 
-Estimates of rows do not depend on each other, so that they are made and kept in parts. What was
-begun and never finished is counted, too: a training that was killed pays nothing twice but the part
-that it was in, and never reports less than it spent.
+Estimates of rows do not depend on each other, so that they are made and kept in parts. A training
+that was killed evaluates again only the part that it was in, and one row, to see that the model is
+the same. Its epochs, which evaluate nothing twice, begin anew.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from torch import Tensor
 
-from ..array_types import AttributionArray, IntArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
+from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
-from ..games.game import SomeRows
+from ..games.evaluation import Evaluator, Request
+from ..games.game import Game, SomeRows
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .network_files import read_file, write_file
@@ -28,14 +28,15 @@ from .network_files import read_file, write_file
 if TYPE_CHECKING:
     from .efficiency_gaps import TrainingRows
 
-_FEWEST_ROWS, _MOST_ROWS = 64, 4096
-_SECONDS = 2.0
-"""Parts grow until one takes this long."""
+_FEWEST_ROWS, _MOST_PARTS = 64, 100
+"""A part has at least so many rows, and more where there would be more parts than this."""
 
 _ROUNDING = 1e-3
 """Largest difference between two runs of the same model, relative to its largest output."""
 
-REMEDY = "It is in folder=. Delete it, to train or pay for its rows again, or pass another folder."
+_REMEDY = "It is in folder=. Delete it, to pay for its rows again, or pass another folder."
+
+PartT = TypeVar("PartT")
 
 
 def digest(*parts: Any) -> str:
@@ -50,14 +51,11 @@ def digest(*parts: Any) -> str:
     return hasher.hexdigest()
 
 
-def check_model(path: Path, kept: ValueArray, again: ValueArray) -> None:
-    """Refuse a file of the folder if the model now has other values, up to rounding."""
-    size = max(np.abs(kept).max(initial=0.0), np.abs(again).max(initial=0.0))
-    if kept.shape != again.shape or np.abs(kept - again).max(initial=0.0) > _ROUNDING * size:
-        raise InvalidArgumentError(
-            f"folder={str(path.parent)!r} holds values of another model: {path.name} differs. Pass "
-            "another folder, or empty this one."
-        )
+@dataclass(frozen=True)
+class PaidValues:
+    """Values of some coalitions of rows, (R, n, K)."""
+
+    values: ValueArray
 
 
 @dataclass(frozen=True)
@@ -71,42 +69,77 @@ class PaidEstimates:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Estimates in a folder; without a folder, nothing is kept."""
+    """Files in a folder; without a folder, nothing is kept."""
 
-    folder: Path | None = None
+    folder: Path | str | None = None
 
-    @property
-    def lost(self) -> int:
-        """Evaluations beside those of one training without a stop, of all in this folder."""
-        return sum(map(int, self._notes().split()))
+    def read(self, name: str, kind: type[PartT]) -> PartT | None:
+        """Return what the folder holds under a name; None if there is nothing.
 
-    def begin(self, n_evaluations: int) -> None:
-        """Note that a training begins; all but the first pay `n_evaluations` once more."""
-        self._note(n_evaluations if self._notes() else 0)
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged.
+        """
+        path = self._path(name)
+        return read_file(path, "paid", kind, _REMEDY) if path and path.is_file() else None
 
-    @contextmanager
-    def begun(self, n_evaluations: int) -> Iterator[None]:
-        """Count evaluations as lost until the block has ended without an error."""
-        self._note(n_evaluations)
-        yield
-        self._note(-n_evaluations)
+    def write(self, name: str, content: Any) -> None:
+        """Keep a dataclass of arrays under a name."""
+        if path := self._path(name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, "paid", content)
 
-    def _notes(self) -> str:
-        path = self.folder and self.folder / "begun"
-        return path.read_text() if path and path.is_file() else ""
+    def _path(self, name: str) -> Path | None:
+        return None if self.folder is None else Path(self.folder) / f"{name}.safetensors"
 
-    def _note(self, n_evaluations: int) -> None:
-        if self.folder:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with open(self.folder / "begun", "a", encoding="ascii") as file:
-                file.write(f"{n_evaluations}\n")
+    def _check_model(self, name: str, kept: ValueArray, again: ValueArray) -> None:
+        size = max(np.abs(kept).max(initial=0.0), np.abs(again).max(initial=0.0))
+        if kept.shape != again.shape or np.abs(kept - again).max(initial=0.0) > _ROUNDING * size:
+            raise InvalidArgumentError(
+                f"folder={str(self.folder)!r} holds values of another model: {name} differs. Pass "
+                "another folder, or empty this one."
+            )
+
+    def values(
+        self,
+        game: Game,
+        coalitions: BoolArray,
+        inputs: Any = None,
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> ValueArray:
+        """Evaluate coalitions, (n, M), of all rows, or read them; return (R, n, K).
+
+        `inputs` are the network's for the rows, by which these are recognised; `on_progress` gets
+        numbers of evaluations.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, or holds values of another model.
+        """
+        evaluate = Evaluator(game, on_progress=on_progress)
+        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+
+        def evaluated(n_rows: int) -> ValueArray:
+            (values,) = evaluate([Request(np.arange(n_rows), table)])
+            return values
+
+        if self.folder is None:
+            return evaluated(game.n_rows)
+        name = f"values-{digest(np.asarray(inputs), game.active_players(), coalitions)}"
+        kept = self.read(name, PaidValues)
+        if kept is None:
+            kept = PaidValues(evaluated(game.n_rows))
+            self.write(name, kept)
+        else:
+            self._check_model(name, kept.values[:1], evaluated(1))
+        return kept.values
 
     def estimated(
         self, name: str, rows: TrainingRows, indices: IntArray, estimator: Any, settings: Settings
     ) -> PaidEstimates:
         """Estimate some rows, or read what the folder holds of them.
-
-        If it holds some, the first row is estimated once more, to see that it is the same model.
 
         Raises
         ------
@@ -123,22 +156,15 @@ class Ledger:
         of_rows = np.asarray(rows.inputs[indices]), rows.active[indices]
         name += f"-{digest(repr(estimator), settings.seed, settings.budget, *of_rows)}"
         parts: list[PaidEstimates] = []
-        first, size = 0, _FEWEST_ROWS
-        while first < len(indices):
-            path = self.folder / f"{name}-{first}.safetensors"
-            started, part = time.monotonic(), indices[first : first + size]
-            if path.is_file():
-                parts.append(read_file(path, "estimates", PaidEstimates, REMEDY))
-                if first == 0:
-                    again = estimated(indices[:1])
-                    self._note(int(again.evaluations.sum()))
-                    check_model(path, parts[0].values[:1], again.values)
-            else:
-                with self.begun(len(part) * int(settings.budget or 0)):
-                    parts.append(estimated(part))
-                    write_file(path, "estimates", parts[-1])
-            first += len(parts[-1].values)
-            if time.monotonic() - started < _SECONDS:
-                size = min(_MOST_ROWS, 2 * size)
+        size = max(_FEWEST_ROWS, -(-len(indices) // _MOST_PARTS))
+        for first in range(0, len(indices), size):
+            part, name_of_part = indices[first : first + size], f"{name}-{first}"
+            kept = self.read(name_of_part, PaidEstimates)
+            if kept is None:
+                kept = estimated(part)
+                self.write(name_of_part, kept)
+            elif first == 0:
+                self._check_model(name_of_part, kept.values[:1], estimated(part[:1]).values)
+            parts.append(kept)
         arrays = zip(*(vars(part).values() for part in parts), strict=True)
         return PaidEstimates(*map(np.concatenate, arrays))

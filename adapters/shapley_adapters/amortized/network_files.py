@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
-FORMAT = 6
+FORMAT = 7
 
 _MOST_LETTERS, _MOST_VALUES = 2**23, 500_000
 """Bounds of the header, so that no file can use much memory."""

@@ -20,7 +20,6 @@ from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
 from .embedding_network import EmbeddingNetwork
 from .fitting import in_single_precision
-from .ledger import digest
 from .network_files import refusing
 from .networks import NETWORKS, build
 
@@ -105,11 +104,6 @@ class Blueprint:
         needed = [(n_rows, *self.input_shape), (n_rows, n_values, self.n_outputs)]
         if [inputs.shape, values.shape] != needed or not 1 <= n_rows <= PROBES:
             raise ValueError("its stored rows do not fit its header")
-
-    def digest(self, network: nn.Module) -> str:
-        """Return a digest of the network's layers, without the weights, which training changes."""
-        shapes = {layer: tuple(value.shape) for layer, value in network.state_dict().items()}
-        return digest(self.network, self.options, str(network), shapes)
 
     def skeleton(self, path: Path | str, owner: str, user_module: nn.Module | None) -> nn.Module:
         """Return the network of a file, without memory, or a copy of the user's module."""

@@ -1,9 +1,8 @@
-"""Training networks that predict attributions, with Lightning."""
+"""Training networks that predict attributions."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
-from ..array_types import BoolArray, FloatArray, IntArray
+from ..array_types import BoolArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total
 from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
@@ -21,13 +20,15 @@ from ..pipeline.settings import Settings
 from .efficiency_gaps import HeldOutGaps, TrainingRows
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
-from .fitting import FittedModule, Schedule, fit
+from .fitting import WEIGHT_DECAY, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
-from .ledger import digest
+from .ledger import PaidValues, digest
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .regressors import FittedRegressor, is_regressor
 from .stated_errors import StatedErrors
 from .unlike_rows import ReferenceRows
+
+_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -183,14 +184,13 @@ def train(
     rows: TrainingRows,
     network: ExplainerNetwork,
     training: Training,
-    described: str,
     shifted: TrainingRows | None = None,
 ) -> TrainedNetwork:
     """Train `network`, and return it with the weights of its best epoch.
 
     Costs v(∅) and v(N) of each row, the evaluations of `Training.evaluations`, and those of
-    validation. `described` is a digest of the network, by which checkpoints are recognised.
-    `shifted` are rows unlike the training rows, from which the growth of errors is learned.
+    validation. `shifted` are rows unlike the training rows, from which the growth of errors is
+    learned.
     """
     held_out, training_rows = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
     n_shifted = 0 if shifted is None else shifted.game.n_rows
@@ -203,15 +203,15 @@ def train(
             rows, network, network.network, training, training_rows, valued, spent
         )
     else:
-        identity = digest(described, rows.inputs, rows.n_real, rows.active)
-        module = _Module(rows, network, training, training_rows, valued, spent, identity)
-        fit(module)
-        history = [EpochMetrics(**record) for record in module.record["history"]]
-        spent = module.record["evaluations"]
+        objective = _Objective(rows, network, training, training_rows, valued, spent)
+        is_embedding = isinstance(network.network, EmbeddingNetwork)
+        decay = network.network.weight_decay if is_embedding else WEIGHT_DECAY
+        steps = objective.loss, objective.validate
+        fit(network, training, training_rows, *steps, rows.progress, decay)
+        history, spent = objective.history, objective.evaluations
     gaps = HeldOutGaps.from_network(network, rows, held_out)
     reference = ReferenceRows.draw(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
-    spent += rows.ledger.lost
     trained = TrainedNetwork(network, history, spent, n_validation, gaps, errors, reference)
     rows.progress.write(_summary(rows, trained, valued))
     return trained
@@ -284,125 +284,122 @@ def _stage_errors(
     return absolute, squares
 
 
-class _Module(FittedModule):
-    """The module to fit. Random draws depend on the seed, the epoch and the row only."""
+@dataclass
+class _Objective:
+    """Losses and errors of a training. Random draws depend on the seed, the epoch and the row only.
 
+    Attributes
+    ----------
+    rows : TrainingRows
+        All rows.
+    network : ExplainerNetwork
+        The network to train.
+    training : Training
+        The options of the training.
+    training_rows : array of int
+        The rows to train on, in increasing order.
+    valued : HeldOutValues
+        The held-out rows with values.
+    evaluations : int
+        Evaluations up to now.
+    history : list of EpochMetrics
+        One for each epoch up to now.
+    """
+
+    rows: TrainingRows
     network: ExplainerNetwork
-    schedule: Training
+    training: Training
+    training_rows: IntArray
+    valued: HeldOutValues
+    evaluations: int
+    history: list[EpochMetrics] = field(default_factory=list)
 
-    def __init__(
-        self,
-        rows: TrainingRows,
-        network: ExplainerNetwork,
-        training: Training,
-        training_rows: IntArray,
-        valued: HeldOutValues,
-        spent: int,
-        identity: str,
-    ) -> None:
-        ends = rows.grand_minus_empty
-        super().__init__(
-            network, training, training_rows, valued.rows, identity, ends, rows.progress
-        )
-        if isinstance(network.network, EmbeddingNetwork):
-            self.weight_decay = network.network.weight_decay
-        self.rows, self._held_out_values = rows, torch.as_tensor(valued.values)
-        self.record["evaluations"] = spent
-        self.labels: Tensor | None = None
-        self._evaluate = Evaluator(rows.game)
+    def __post_init__(self) -> None:
+        self._labels: Tensor | None = None
+        if self.training.target in LABELS:
+            self._labels, cost = _labels(self.rows, self.training_rows, self.training)
+            self.evaluations += cost
+        self._evaluate = Evaluator(self.rows.game)
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
-        self._losses: list[float] = []
-        self._errors: list[Tensor] = []
-        self._epoch = ExitStack()
+        self._new: list[ValueArray] = []
+        self._kept: ValueArray | None = None
+        self._epoch = -1
 
-    # --- steps ---
-
-    def prepare(self) -> None:
-        """Compute the labels, if the target has labels, or read those that have been paid for."""
-        if self.schedule.target in LABELS:
-            self.labels, cost = _labels(self.rows, self.training_rows, self.schedule)
-            self.record["evaluations"] += cost
-
-    def on_train_epoch_start(self) -> None:
-        """Count the evaluations of the epoch as lost until the next one begins."""
-        self._epoch.close()
-        if self.labels is None:
-            per_row = self.schedule.evaluations_per_row(self.rows.game.n_players)
-            self._epoch.enter_context(self.rows.ledger.begun(per_row * len(self.training_rows)))
-
-    def on_fit_end(self) -> None:
-        """Count the evaluations of the last epoch as finished."""
-        self._epoch.close()
-
-    def training_step(self, row_numbers: Tensor, _: int) -> Tensor:
-        rows = row_numbers.cpu().numpy()
-        predictions = self._predict(rows)
+    def loss(self, rows: IntArray, epoch: int) -> Tensor:
+        """Return the loss of some training rows in an epoch."""
+        predictions, rise, active = self._predicted(rows)
         scale = self.network.scale
-        if self.labels is not None:
-            indices = np.searchsorted(self.training_rows, rows)
-            labels = self.labels[indices].to(predictions)
-            grand_minus_empty = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
-            active = torch.as_tensor(self.rows.active[rows], device=predictions.device)
-            loss = label_loss(
-                predictions / scale, labels / scale, grand_minus_empty / scale, active
-            )
-        else:
-            loss = self._stochastic_loss(rows, predictions / scale, scale)
-        self._losses.append(float(loss.detach()))
-        return loss
-
-    def _predict(self, rows: IntArray) -> Tensor:
-        active = torch.as_tensor(self.rows.active[rows], device=self.device)
-        predictions: Tensor = self.network(self.rows.batch(rows).to(self.device), active)
-        return predictions
-
-    def _stochastic_loss(self, rows: IntArray, predictions: Tensor, scale: Tensor) -> Tensor:
-        options = self.schedule
-        n_players = self.rows.game.n_players
-        n = options.evaluations_per_row(n_players)
-        coalitions = draw_coalitions(self.rows.active[rows], rows, n, options, self.current_epoch)
-        table = CoalitionTable(coalitions, np.full(len(rows), n))
-        with torch.set_grad_enabled(self._is_grad_enabled):
-            (values,) = self._evaluate([Request(rows, table)])
-        self.record["evaluations"] += n * len(rows)
+        predictions, rise = predictions / scale, rise / scale
+        if self._labels is not None:
+            labels = self._labels[np.searchsorted(self.training_rows, rows)].to(predictions)
+            return label_loss(predictions, labels / scale, rise, active)
+        n = self.training.evaluations_per_row(self.rows.game.n_players)
+        coalitions = draw_coalitions(self.rows.active[rows], rows, n, self.training, epoch)
+        values = self._values(rows, coalitions, epoch) - self.rows.empty[rows][:, None]
         counts, which = np.unique(self.rows.active[rows].sum(axis=1), return_inverse=True)
         totals = np.array([kernel_total(int(count)) for count in counts])[which]
-
-        def tensor(array: Any) -> Tensor:
-            return torch.as_tensor(array, dtype=predictions.dtype, device=predictions.device)
-
         return stochastic_loss(
-            options.target,
+            self.training.target,
             predictions,
-            tensor(coalitions),
-            tensor(values - self.rows.empty[rows][:, None]) / scale,
-            tensor(self.rows.grand_minus_empty[rows]) / scale,
-            tensor(self.rows.active[rows]),
-            tensor(totals),
+            torch.as_tensor(coalitions).to(predictions),
+            torch.as_tensor(values).to(predictions) / scale,
+            rise,
+            active.to(predictions),
+            torch.as_tensor(totals).to(predictions),
         )
 
-    def validation_step(self, numbers: Tensor, _: int) -> None:
-        indices = numbers.cpu().numpy()
-        rows = self.held_out[indices]
-        predictions = self._predict(rows)
-        grand_minus_empty = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
-        active = torch.as_tensor(self.rows.active[rows], device=predictions.device)
-        if self.schedule.efficient:
-            predictions = efficient(predictions, grand_minus_empty, active)
-        self._errors.append(predictions.cpu().double() - self._held_out_values[indices])
+    def _predicted(self, rows: IntArray) -> tuple[Tensor, Tensor, Tensor]:
+        """Return attributions, v(N) − v(∅) and the active players of some rows."""
+        device = self.network.scale.device
+        active = torch.as_tensor(self.rows.active[rows], device=device)
+        predictions: Tensor = self.network(self.rows.batch(rows).to(device), active)
+        rise = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
+        return predictions, rise, active
 
-    def on_validation_epoch_end(self) -> None:
-        errors = torch.cat(self._errors)  # (R, M, K)
-        self._errors.clear()
-        of_rows = errors.abs().sum(dim=1).mean(dim=1).numpy()
-        absolute, uncertainty = float(of_rows.mean()), _standard_error(of_rows)
-        squared = float((errors**2).sum(dim=1).mean().sqrt())
-        self.log_error(absolute)
-        loss = float(np.mean(self._losses)) if self._losses else float("nan")
-        self._losses.clear()
-        epoch = self.current_epoch + 1
-        numbers = epoch, self.record["evaluations"], loss, absolute, squared, uncertainty
-        self.record["history"].append(vars(EpochMetrics(*numbers)))
+    def _values(self, rows: IntArray, coalitions: BoolArray, epoch: int) -> ValueArray:
+        """Return the values of drawn coalitions, (B, n, K), or those of the folder."""
+        if epoch != self._epoch:
+            self._epoch, self._new = epoch, []
+            kept = self.rows.ledger.read(self._name(epoch), PaidValues)
+            self._kept = None if kept is None else kept.values
+        n = coalitions.shape[1]
+        self.evaluations += n * len(rows)
+        if self._kept is not None:
+            values, self._kept = self._kept[: len(rows)], self._kept[len(rows) :]
+            return values
+        with torch.set_grad_enabled(self._is_grad_enabled):
+            table = CoalitionTable(coalitions, np.full(len(rows), n))
+            (values,) = self._evaluate([Request(rows, table)])
+        self._new.append(values)
+        return values
+
+    def _name(self, epoch: int) -> str:
+        """Return the name of the values of an epoch, which depend on no other options."""
+        if self.rows.ledger.folder is None:
+            return ""
+        own = self.training
+        n = own.evaluations_per_row(self.rows.game.n_players)
+        of_rows = np.asarray(self.rows.inputs), self.rows.active, self.training_rows
+        return f"epoch-{digest(own.seed, own.paired, n, *of_rows)}-{epoch}"
+
+    def validate(self, epoch: int, loss: float) -> float:
+        """Return the error on held-out rows, and keep what the epoch has paid for."""
+        if self._new:
+            self.rows.ledger.write(self._name(epoch), PaidValues(np.concatenate(self._new)))
+        errors = []
+        for part in np.array_split(self.valued.rows, -(-len(self.valued.rows) // _ROWS_AT_ONCE)):
+            predictions, rise, active = self._predicted(part)
+            if self.training.efficient:
+                predictions = efficient(predictions, rise, active)
+            errors.append(predictions.cpu().double().numpy())
+        differences = np.concatenate(errors) - self.valued.values  # (R, M, K)
+        of_rows = np.abs(differences).sum(axis=1).mean(axis=1)
+        error, uncertainty = float(of_rows.mean()), _standard_error(of_rows)
+        squared = float(np.sqrt((differences**2).sum(axis=1).mean()))
+        self.history.append(
+            EpochMetrics(epoch + 1, self.evaluations, loss, error, squared, uncertainty)
+        )
+        return error
 
 
 def _standard_error(numbers: FloatArray) -> float:

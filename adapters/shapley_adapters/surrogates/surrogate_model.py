@@ -6,7 +6,7 @@ model's output, given the present features, over the conditional distribution of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import checked_count, checked_seed
-from ..array_types import FloatArray, IntArray, ValueArray
-from ..coalitions.tables import CoalitionTable
+from ..array_types import IntArray, ValueArray
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from .training_options import Network
 
@@ -49,7 +47,7 @@ class SurrogateModel:
     validation_share: float = 0.1
     patience: int | None = None
     folder: str | Path | None = None
-    trainer_options: Mapping[str, Any] | None = None
+    max_gradient_norm: float | None = 1.0
     loss: str = "auto"
     coalitions: int = 16
     absent: int = 0
@@ -144,6 +142,7 @@ class SurrogateModel:
 
         `progress_delay` is in seconds; None for no progress bars.
         """
+        from ..amortized.ledger import Ledger
         from ..amortized.progress import Progress
         from .surrogate_training import TrainedSurrogate
 
@@ -155,7 +154,9 @@ class SurrogateModel:
                 "missing values, and mark them in additional columns."
             )
         with progress.bar("outputs", game.n_rows, "rows") as bar:
-            outputs = full_values(game, bar.update)
+            every_player = np.ones((1, game.n_players), dtype=bool)
+            ledger = Ledger(self.folder)
+            outputs = ledger.values(game, every_player, network_inputs, bar.update)[:, 0]
         self.trained = TrainedSurrogate.fit(
             network_inputs,
             outputs,
@@ -185,8 +186,12 @@ class SurrogateModel:
 
     def _check_model(self) -> None:
         """Refuse a model other than the one that the surrogate was fitted to."""
+        from ..amortized.ledger import Ledger
+
         fingerprint = self._fitted().fingerprint
-        fingerprint.check(full_values(self._game_of(fingerprint.inputs))[:, None])
+        game = self._game_of(fingerprint.inputs)
+        every_player = np.ones((1, game.n_players), dtype=bool)
+        fingerprint.check(Ledger().values(game, every_player))
 
     def _game_of(self, probes: Any) -> Game:
         """Return the game of the model for rows, given as the tensor of the network's inputs."""
@@ -205,21 +210,12 @@ class SurrogateModel:
         return SurrogateTraining.from_options(self, loss=self.loss, coalitions=self.coalitions)
 
 
-def full_values(game: Game, on_progress: Callable[[int], object] = lambda _: None) -> FloatArray:
-    """Return the values of all players together, (R, K); `on_progress` gets numbers of rows."""
-    full_coalition = np.ones((1, 1, game.n_players), dtype=bool)
-    request = Request(np.arange(game.n_rows), CoalitionTable(full_coalition, np.array([1])))
-    (values,) = Evaluator(game, on_progress=on_progress)([request])
-    return values[:, 0]
-
-
 def surrogate_for(
     surrogate: Any, kind: type[SurrogateT], owner: Any, model: Any
 ) -> SurrogateT | None:
     """Return the surrogate of the argument `surrogate=`; None for False and None.
 
-    True stands for a new surrogate with the options of `owner`, the explainer. Its checkpoints are
-    in a subfolder.
+    True stands for a new surrogate with the options of `owner`, the explainer.
     """
     if surrogate is False or surrogate is None:
         return None
@@ -244,6 +240,6 @@ def surrogate_for(
         validation_share=owner.validation_share,
         patience=owner.patience,
         seed=owner.seed,
-        folder=None if owner.folder is None else Path(owner.folder) / "surrogate",
-        trainer_options=owner.trainer_options,
+        folder=owner.folder,
+        max_gradient_norm=owner.max_gradient_norm,
     )

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..amortized.fitting import FittedModule, Schedule, built, fit, outside_inference_mode
-from ..amortized.ledger import digest
+from ..amortized.fitting import Schedule, built, fit, outside_inference_mode
 from ..amortized.network_files import read_file, refusing, write_file
 from ..amortized.networks import checked_network
 from ..amortized.progress import Progress
@@ -26,8 +25,8 @@ from .surrogate_network import NamedNetwork, SurrogateNetwork, masked_shape
 
 LOSSES = ("auto", "kl", "squared")
 
-_HELD_OUT_COALITIONS = 16
-"""Coalitions of each held-out row."""
+_HELD_OUT_COALITIONS, _ROWS_AT_ONCE = 16, 1024
+"""Coalitions of each held-out row, and the rows of a pass."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +164,10 @@ class TrainedSurrogate:
                 ),
             )
             _check_shape(surrogate, rows, outputs.shape[1])
-            identity = digest(about.digest(surrogate.network), rows, players, absent)
-            module = _Module(
-                *(rows, outputs, players, surrogate, training, training_rows, held_out, identity),
-                progress or Progress(),
-            )
-            fit(module)
-            validation = module.validation()
+            objective = _Objective(rows, outputs, players, surrogate, training, held_out)
+            steps = objective.loss, objective.validate
+            fit(surrogate, training, training_rows, *steps, progress or Progress())
+            validation = objective.validation(outputs[training_rows].mean(axis=0))
         fingerprint = Fingerprint.from_rows(rows, outputs[:, None], "surrogate")
         return cls(surrogate, validation, len(rows), fingerprint, about)
 
@@ -219,11 +215,8 @@ class TrainedSurrogate:
         return replace(saved, network=surrogate)
 
 
-class _Module(FittedModule):
-    """The module to fit. The coalitions depend on the seed, the epoch and the step only."""
-
-    network: SurrogateNetwork
-    schedule: SurrogateTraining
+class _Objective:
+    """Losses of a training. The coalitions depend on the seed, the epoch and the rows only."""
 
     def __init__(
         self,
@@ -232,57 +225,52 @@ class _Module(FittedModule):
         players: IntArray,
         network: SurrogateNetwork,
         training: SurrogateTraining,
-        training_rows: IntArray,
         held_out: IntArray,
-        identity: str,
-        progress: Progress,
     ) -> None:
-        super().__init__(network, training, training_rows, held_out, identity, outputs, progress)
         self.rows, self.outputs, self.players = rows, outputs, players
+        self.network, self.training, self.held_out = network, training, held_out
         rng = np.random.default_rng([training.seed, 5])
         self._masks = self._draw_coalitions(len(held_out), _HELD_OUT_COALITIONS, rng)
-        self._mean = outputs[training_rows].mean(axis=0)
-        self._errors: list[Tensor] = []
 
-    def training_step(self, row_numbers: Tensor, step: int) -> Tensor:
-        rows = row_numbers.cpu().numpy()
-        rng = np.random.default_rng([self.schedule.seed, 4, self.current_epoch, step])
-        return self._losses(
-            rows, self._draw_coalitions(len(rows), self.schedule.coalitions, rng)
-        ).mean()
+    def loss(self, rows: IntArray, epoch: int) -> Tensor:
+        """Return the loss of some training rows in an epoch."""
+        rng = np.random.default_rng([self.training.seed, 4, epoch, int(rows[0])])
+        coalitions = self._draw_coalitions(len(rows), self.training.coalitions, rng)
+        return self._losses(rows, coalitions).mean()
 
-    def validation_step(self, numbers: Tensor, _: int) -> None:
-        indices = numbers.cpu().numpy()
-        self._errors.append(self._losses(self.held_out[indices], self._masks[indices]).cpu())
+    def validate(self, epoch: int, loss: float) -> float:
+        """Return the error on the held-out rows."""
+        del epoch, loss  # no history is kept
+        return float(self._held_out_losses(self._masks).mean())
 
-    def on_validation_epoch_end(self) -> None:
-        self.log_error(float(torch.cat(self._errors).mean()))
-        self._errors.clear()
-
-    def validation(self) -> SurrogateValidation:
-        """Return the errors of the network on the held-out rows."""
-        rows, shape = self.held_out, (len(self.held_out), 1, self._masks.shape[2])
-        model_outputs = torch.as_tensor(self.outputs[rows])
-        constant = torch.as_tensor(self._mean).expand_as(model_outputs)
+    def validation(self, mean: ValueArray) -> SurrogateValidation:
+        """Return the errors of the network, and of the mean output, on the held-out rows."""
+        model_outputs = torch.as_tensor(self.outputs[self.held_out])
+        constant = torch.as_tensor(mean).expand_as(model_outputs)
         if self.network.is_distribution:
             constant = constant.clamp(min=1e-9).log()
         with torch.no_grad():
             return SurrogateValidation(
                 "kl" if self.network.is_distribution else "squared",
-                float(self._losses(rows, self._masks).mean()),
+                self.validate(0, 0.0),
                 float(self._distances(constant, model_outputs).mean()),
-                float(self._losses(rows, np.ones(shape, dtype=bool)).mean()),
-                len(rows),
+                float(self._held_out_losses(np.ones_like(self._masks[:, :1])).mean()),
+                len(self.held_out),
             )
+
+    def _held_out_losses(self, masks: BoolArray) -> Tensor:
+        n_parts = -(-len(self.held_out) // _ROWS_AT_ONCE)
+        parts = np.array_split(np.arange(len(self.held_out)), n_parts)
+        return torch.cat([self._losses(self.held_out[part], masks[part]) for part in parts])
 
     def _losses(self, rows: IntArray, coalitions: BoolArray) -> Tensor:
         """Return the distances for coalitions, (B, n, M), of rows, (B,), as (B n,)."""
-        n = coalitions.shape[1]
-        x = torch.as_tensor(np.ascontiguousarray(self.rows[rows]), device=self.device)
+        n, device = coalitions.shape[1], self.network.scale.device
+        x = torch.as_tensor(np.ascontiguousarray(self.rows[rows]), device=device)
         marks = coalitions[:, :, self.players].reshape(-1, *x.shape[1:])
-        model_outputs = torch.as_tensor(self.outputs[rows], device=self.device)
+        model_outputs = torch.as_tensor(self.outputs[rows], device=device)
         surrogate_outputs = self.network(
-            x.repeat_interleave(n, dim=0), torch.as_tensor(marks, device=self.device)
+            x.repeat_interleave(n, dim=0), torch.as_tensor(marks, device=device)
         )
         return self._distances(surrogate_outputs, model_outputs.repeat_interleave(n, dim=0))
 

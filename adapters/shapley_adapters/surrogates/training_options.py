@@ -41,7 +41,7 @@ Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
 _AS_PRINTED = {
     "learning_rate_schedule": "constant",
     # An early stop and a bound on gradients are not printed in either paper.
-    "trainer_options": {"gradient_clip_val": None},
+    "max_gradient_norm": None,
 }
 
 SIMSHAP_PRESETS: Presets = {
@@ -107,7 +107,7 @@ class TrainingArguments:
     validation_share: float = 0.1
     patience: int | None = None
     folder: str | Path | None = None
-    trainer_options: Mapping[str, Any] | None = None
+    max_gradient_norm: float | None = 1.0
     preset: str | None = None
     labels: str | None = None
     evaluations: int | None = None
