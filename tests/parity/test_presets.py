@@ -177,7 +177,7 @@ def test_a_preset_is_visible(make, tmp_path):
     assert settings["preset"] == "paper"
     assert settings["batch_size"] == "1024"
     assert settings["learning_rate_schedule"] == "constant"
-    assert settings["gradient_clip_val"] == "None"
+    assert settings["max_gradient_norm"] == "None"
     assert settings["efficient"] == "False"
 
 
