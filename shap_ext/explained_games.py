@@ -16,7 +16,7 @@ import numpy as np
 from shapley_adapters import RemoteModel, errors
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.array_types import BoolArray, FloatArray, IntArray
-from shapley_adapters.errors import warn_user
+from shapley_adapters.errors import warn_user, warnings_since
 from shapley_adapters.games.evaluation import OutputShape, ran_out_of_memory
 
 from .explainers.call_options import OPTIONS
@@ -84,6 +84,8 @@ def explain_game(
         If `value` does not return one value for each coalition.
     NonFiniteValueError
         If `value` returns NaN without `on_error`, or an infinite number.
+    Exception
+        Those of `value`, with a note on what it was given.
 
     Examples
     --------
@@ -110,10 +112,10 @@ def explain_game(
     record, n_failed, result = explained.call, len(game.failed), explained[0]
     if n_failed:
         warn_user(f"Coalitions whose value is on_error: {n_failed}. First: {game.first_error}")
-        seen = errors.warnings_since(record.started)
-        record = replace(record, failed_coalitions=n_failed, warnings=seen)
+        record = replace(record, warnings=warnings_since(record.started))
     name = getattr(value, "__qualname__", type(value).__name__)
-    result.call, result.data = replace(record, model=name), None  # plots show the names alone
+    result.call = replace(record, model=name, failed_coalitions=n_failed)
+    result.data = None  # plots show the names alone
     return result
 
 
@@ -125,8 +127,8 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
     is_list = isinstance(players, Iterable) and not isinstance(players, (str, bytes, Set))
     labels = list(players) if is_list else []
     groups = list(players.values()) if isinstance(players, Mapping) else [[one] for one in labels]
-    are_lists = [isinstance(group, Sized) and not isinstance(group, str) for group in groups]
-    if not groups or not all(are_lists) or not all(map(len, groups)):
+    filled = [isinstance(g, Sized) and not isinstance(g, str) and len(g) for g in groups]
+    if not groups or not all(filled) or any(label in (None, "") for label in labels):
         raise errors.InvalidArgumentError(
             "players must be a number, a list of names in the order of the columns, or a mapping "
             f"of names of groups to lists of members, at least one each; got {players!s:.99}."
@@ -143,8 +145,7 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
         player_of, members = player_of[np.argsort(members)], sorted(members)
         if members != list(range(len(members))):
             raise errors.InvalidArgumentError(
-                f"players has {len(members)} members with numbers, which must be those of the "
-                f"columns, 0 to {len(members) - 1}; got {members[0]} to {members[-1]}."
+                f"players needs columns 0 to {len(members) - 1}; got {members[0]} to {members[-1]}."
             )
     return names, members, player_of
 
@@ -158,9 +159,11 @@ class _CoalitionFunction:
         The coalitions without a value.
     first_error : str
         Why the first of them has none.
-    rows_at_once, rounding, output_names
+    rows_at_once, rounding, output_names, fewer_players
         What explainers ask of a model.
     """
+
+    fewer_players = "Group players (players= takes a mapping of names to lists of members)"
 
     def __init__(
         self, value: Any, members: list[Any], player_of: IntArray, as_sets: bool, on_error: Any
@@ -212,6 +215,7 @@ class _CoalitionFunction:
             except Exception as error:
                 ours = (errors.InvalidArgumentError, errors.InvalidArgumentTypeError)
                 if self.on_error == "raise" or isinstance(error, ours) or ran_out_of_memory(error):
+                    error.add_note(f"value got {type(coalitions).__name__}, as_sets={self.as_sets}")
                     raise
                 self._raises = True
                 self.first_error = self.first_error or f"{type(error).__name__}: {error}"

@@ -235,7 +235,7 @@ class CoalitionExplainer(ModelExplainer):
             n_jobs=self.n_jobs,
             name=self.name,
             budget_name="max_evals",
-            fewer_players=explained.fewer_players,
+            fewer_players=getattr(self.model, "fewer_players", explained.fewer_players),
             **fields,
         )
 

@@ -36,12 +36,19 @@ def first(coalitions):
     return drawn(coalitions)[:, 0]
 
 
+def slow(function):
+    async def value(coalitions):
+        return function(coalitions)
+
+    return value
+
+
+def tensors(coalitions):
+    return pytest.importorskip("torch").tensor(first(coalitions), requires_grad=True)
+
+
 def of_sets(coalitions):
     return [TABLE[sum(1 << NAMES.index(name) for name in each), 0] for each in coalitions]
-
-
-async def slow(coalitions):
-    return first(coalitions)
 
 
 @pytest.mark.parametrize("algorithm", ["best", "oddgp", "leastsquares", "Random-Order", "shear"])
@@ -52,7 +59,7 @@ def test_values_are_those_of_enumeration(algorithm):
     assert (found.feature_names[0], list(found.output_names)) == ("Player 0", ["p", "q"])
 
 
-@pytest.mark.parametrize("value", [first, slow, RemoteModel(first), of_sets])
+@pytest.mark.parametrize("value", [first, slow(first), RemoteModel(first), of_sets, tensors])
 def test_functions_coroutines_and_sets_have_the_same_values(value):
     found = explain_game(value, NAMES, as_sets=value is of_sets)
     np.testing.assert_allclose(found.values, EXACT[:, 0], atol=1e-10)
@@ -96,38 +103,29 @@ def test_options_of_calls_and_of_algorithms_are_taken():
     banzhaf = explain_game(first, NAMES, index="banzhaf").values
     np.testing.assert_allclose(banzhaf, semivalues_by_sizes(shares, M, value), atol=1e-10)
     edges = [("a", "c"), ("c", "b")]
-    pair = lambda c: c[:, 0] * c[:, 1] * 6  # noqa: E731
-    line = explain_game(pair, ["a", "b", "c"], algorithm="myerson", graph=edges)
-    np.testing.assert_allclose(line.values, [2, 2, 2], atol=1e-10)
+    line = explain_game(lambda c: c[:, 0] * c[:, 1], [*"abc"], algorithm="myerson", graph=edges)
+    np.testing.assert_allclose(line.values, [1 / 3] * 3, atol=1e-10)
 
 
 @pytest.mark.parametrize("algorithm", ["best", "oddgp", "randomorder"])
-@pytest.mark.parametrize("batch_size", [1, 7, "auto"])
-def test_values_are_bit_for_bit_those_of_a_row_of_ones(algorithm, batch_size):
+def test_values_are_bit_for_bit_those_of_a_row_of_ones(algorithm):
     model = lambda rows: np.sin(rows @ np.arange(14)) + rows[:, 2] * rows[:, 5]  # noqa: E731
     options: dict = {"max_evals": 100, "error_bounds": True}
     explainer = shap.Explainer(model, np.zeros((1, 14)), algorithm=algorithm, seed=3)
     expected = explainer(np.ones((1, 14)), **options)[0]
-    found = explain_game(model, 14, algorithm=algorithm, seed=3, batch_size=batch_size, **options)
-    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-13)
-    if batch_size == "auto":
-        np.testing.assert_array_equal(found.values, expected.values)
-        np.testing.assert_array_equal(found.error_std, expected.error_std)
+    found = explain_game(model, 14, algorithm=algorithm, seed=3, **options)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.error_std, expected.error_std)
 
 
 @pytest.mark.filterwarnings("ignore:max_evals=.* is little")
 @pytest.mark.parametrize("n_players", [1, 2, 40, 300, 2000])
 @pytest.mark.parametrize("share", [0.25, 2])
 def test_budgets_hold_for_any_number_of_players(n_players, share):
-    asked = []
-
-    def value(coalitions):
-        asked.append(len(coalitions))
-        return np.tanh(coalitions.mean(axis=1))
-
+    value = RemoteModel(lambda c: np.tanh(c.mean(axis=1)), rows_per_call=1000)
     budget = max(8, int(share * n_players))
     found = explain_game(value, n_players, seed=0, max_evals=budget, algorithm="randomorder")
-    assert sum(asked) <= 1.05 * budget + 4  # some look for random answers
+    assert value.usage.rows <= 1.05 * budget + 4  # some look for random answers
     np.testing.assert_allclose(found.values.sum(), np.tanh(1), atol=1e-10)
 
 
@@ -150,19 +148,12 @@ def failing(fails, is_nan=False, calls=None):
     return value
 
 
-def asynchronous(function):
-    async def value(coalitions):
-        return function(coalitions)
-
-    return value
-
-
 @pytest.mark.parametrize("batch_size", [1, 10, "auto"])
 @pytest.mark.parametrize("on_error", [0.5, lambda coalition: [coalition.sum(), 1.0]])
 @pytest.mark.parametrize("kind", ["error", "nan", "coroutine"])
 def test_coalitions_without_a_value_get_another(kind, on_error, batch_size):
     value = failing([0, 2], is_nan=kind == "nan")
-    value = asynchronous(value) if kind == "coroutine" else value
+    value = slow(value) if kind == "coroutine" else value
     with pytest.warns(ShapleyExtWarning, match="is on_error: 16. First: ") as caught:
         found = explain_game(value, M, on_error=on_error, batch_size=batch_size)
     assert found.call.failed_coalitions == 1 + 15
@@ -187,8 +178,9 @@ def test_only_one_batch_is_called_in_vain():
 
 @pytest.mark.parametrize("fails", [[0], range(M + 1)])
 def test_errors_of_the_function_remain(fails):
-    with pytest.raises(RuntimeError, match="nothing to train on"):
+    with pytest.raises(RuntimeError, match="nothing to train on") as caught:
         explain_game(failing(fails), M)
+    assert caught.value.__notes__ == ["value got ndarray, as_sets=False"]
     if len(fails) > M:  # the number of outputs cannot be known
         with pytest.raises(RuntimeError, match="nothing to train on"):
             explain_game(failing(range(M + 1)), M, on_error=0)
@@ -207,6 +199,7 @@ def test_sets_of_names_are_remembered(tmp_path):
         (first, 0, {}, InvalidArgumentError, "players must be at least 1; got 0"),
         (first, [], {}, InvalidArgumentError, "players must be a number, a list"),
         (first, set(NAMES), {}, InvalidArgumentError, "players must be a number, a list"),
+        (first, ["a", None], {}, InvalidArgumentError, "players must be a number, a list"),
         (first, ["a", "b", "a"], {}, InvalidArgumentError, "unique; got 'a' 2 times"),
         (first, {"a": [0], "b": []}, {}, InvalidArgumentError, "at least one each"),
         (first, {"a": [0, 1], "b": [1]}, {}, InvalidArgumentError, "members that are unique"),
@@ -221,6 +214,7 @@ def test_sets_of_names_are_remembered(tmp_path):
         (first, M, {"index": "owen"}, InvalidArgumentError, "index must be one of"),
         (first, M, {"output_names": ["a", "b"]}, InvalidArgumentError, "output_names holds 2"),
         (first, 20, {"max_evals": 1}, BudgetError, "max_evals"),
+        (first, 40, {"max_evals": 2**40}, BudgetError, "Group players (players= takes a mapping"),
         (lambda c: c.sum(), M, {}, ModelOutputError, "value of 2 coalitions: The model must"),
         (lambda c: ["a"] * len(c), M, {}, ModelOutputError, "value of 2 coalitions"),
         (failing([2], is_nan=True), M, {}, NonFiniteValueError, "pass on_error="),
@@ -231,3 +225,8 @@ def test_sets_of_names_are_remembered(tmp_path):
 def test_bad_input_is_named(value, players, options, kind, text):
     with pytest.raises(kind, match=re.escape(text)):
         explain_game(value, players, **options)
+
+
+def test_little_budgets_speak_of_players():
+    with pytest.warns(ShapleyExtWarning, match="for 300 players.* Group players ((?!feature).)*$"):
+        explain_game(lambda c: np.tanh(c.mean(axis=1)), 300, max_evals=70, seed=0)

@@ -356,7 +356,7 @@ def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> 
             f"{settings.budget_text(settings.budget)} pays for all 2^{n_players} = {2**n_players} "
             f"coalitions of a row of {n_players} players, but enumeration is limited to "
             f"{MAX_PLAYERS} players. Lower {settings.limit_name}, and coalitions are drawn; the "
-            f"default is {default_budget(n_players)}. {FEWER_PLAYERS} for exact values."
+            f"default is {default_budget(n_players)}. {settings.fewer_players} for exact values."
         )
     if budget.enumerates_now:
         return
