@@ -334,7 +334,7 @@ def losing_table(cells: pd.DataFrame) -> str:
     held.append(f"all of these: {(cells['miss'] <= 1).sum()} of {len(cells)}")
     lines = ["Cells that hold. " + "; ".join(held) + ".", "", markdown_row(cells.columns)]
     lines.append("|" + "---|" * len(cells.columns))
-    for cell in cells[cells["miss"] > 1].sort_values("miss", ascending=False).itertuples():
+    for cell in cells[cells["miss"] > 1].nlargest(6, "miss").itertuples():
         texts = ["—" if value != value else f"{value:.2f}" for value in cell[4:]]
         lines.append(markdown_row([cell[1], f"{cell[2]:,}", cell[3], *texts]))
     return "\n".join(lines)

@@ -190,8 +190,7 @@ class _CoalitionFunction:
             given = self.on_error
             if isinstance(given, str):
                 raise errors.NonFiniteValueError(
-                    f"value is NaN for the coalition {coalitions[index]}. Return numbers, or pass "
-                    "on_error= to say what stands for coalitions without a value."
+                    f"value is NaN for {coalitions[index]}. Return a number, or pass on_error=."
                 )
             self.failed.add(present[index].tobytes())
             self.first_error = self.first_error or "value returned NaN."

@@ -1,0 +1,375 @@
+"""Games whose players are no features: training rows, passages, and 2 to 5,000 players.
+
+    python benchmarks/games_of_your_own.py [--seeds 3] [--tasks rows passages sizes] [--docs]
+
+*rows*: accuracy of ridge classifiers, trained on groups of rows of scikit-learn's breast-cancer set
+and digits; a fifth of the groups has wrong labels. Beside the recipes of pyDVL: truncated Monte
+Carlo, Beta-Shapley values by orders, Banzhaf values by maximum sample reuse; and leaving one out.
+Errors are relative to long runs by orders, each index to its own.
+*passages*: log-probability of an answer, by the language model that a tutorial trains on reviews,
+and of headlines, copied from 96 texts by a transparent stand-in; beside ContextCite: lasso of the
+logit, random halves, penalty .01. Leaving one out takes M + 1 evaluations, whatever the budget.
+*sizes*: own time, memory and errors at .25, 1 and 8 evaluations a player.
+All contenders evaluate as many coalitions. Cells where a peer is better come first. `--docs` writes
+tables and the picture into the documentation. About ten minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import compress, product
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pages
+import pandas as pd
+from coalition_games import BoolArray, FloatArray, IntArray
+from data_files import data_folder
+from large_contenders import CountedGame
+from large_games import Values, attention, in_blocks
+from large_models import context_game
+from matplotlib.figure import Figure
+from scipy.stats import betabinom, binom
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import Lasso
+from sklearn.preprocessing import scale
+from sklearn.utils import shuffle
+
+from shap_ext import explain_game
+
+CANCER, DIGITS = load_breast_cancer, load_digits
+ROWS = ((CANCER, 200, 20), (DIGITS, 500, 50), (CANCER, 100, 100), (DIGITS, 1000, 100))
+"""Data, rows and players."""
+PASSAGES = (("reviews", 12), ("reviews", 24), ("headlines", 96))
+INDICES = ("shapley", "banzhaf", ("beta", 16, 1))
+PER_PLAYER = (1, 2, 4, 8)
+CELL = ["game", "per player"]
+
+
+def size_weights(index: object, n_players: int) -> FloatArray:
+    """Return how often a player joins 0, …, M - 1 others, by index."""
+    sizes = np.arange(n_players)
+    if index == "banzhaf":
+        return np.asarray(binom(n_players - 1, 0.5).pmf(sizes))
+    _, a, b = index if isinstance(index, tuple) else ("beta", 1, 1)
+    return np.asarray(betabinom(n_players - 1, b, a).pmf(sizes))
+
+
+def training_rows(
+    load: Callable[..., tuple[FloatArray, FloatArray]], n_rows: int, n_players: int, seed: int
+) -> tuple[Values, set[int]]:
+    """Return the accuracies of models of groups of rows, and the groups whose labels are wrong."""
+    X, y = shuffle(*load(return_X_y=True), random_state=seed)
+    X, rng = np.c_[scale(X), np.ones(len(X))], np.random.default_rng(seed)
+    n_classes = y.max() + 1
+    wrong = rng.choice(n_players, n_players // 5, replace=False)
+    player = np.arange(n_rows) * n_players // n_rows
+    is_wrong = np.isin(player, wrong)
+    labels = (y[:n_rows] + is_wrong * rng.integers(1, n_classes, n_rows)) % n_classes
+    groups = [(X[:n_rows][player == p], np.eye(n_classes)[labels[player == p]])
+              for p in range(n_players)]  # fmt: skip
+    grams = np.stack([rows.T @ rows for rows, _ in groups])  # sums of them train a model
+    products = np.stack([rows.T @ targets for rows, targets in groups])
+
+    def accuracy(present: BoolArray) -> FloatArray:
+        gram = np.tensordot(present.astype(float), grams, 1) + np.eye(X.shape[1])
+        weights = np.linalg.solve(gram, np.tensordot(present.astype(float), products, 1))
+        found = (X[n_rows:] @ weights).argmax(axis=2) == y[n_rows:]
+        return np.asarray(found.mean(axis=1))
+
+    return in_blocks(accuracy, 20 * X.shape[1] ** 2), set(wrong)
+
+
+def by_orders(
+    value: Values, n_players: int, budget: int, seed: int, index: object = "shapley",
+    tolerance: float = -1.0, burn_in: float = 0.4,
+) -> FloatArray:  # fmt: skip
+    """Return weighted means of what players add in random orders, up to a budget.
+
+    With a tolerance, the rest of an order adds nothing once the value of a coalition is so close to
+    that of all players, but for the first 40 % (Ghorbani and Zou, 2019, as in pyDVL).
+    """
+    rng, weights = np.random.default_rng(seed), n_players * size_weights(index, n_players)
+    empty, total = value(np.repeat([[False], [True]], n_players, axis=1))
+    sums, counts, left = np.zeros(n_players), np.zeros(n_players), budget - 2
+    while left > 0:
+        order, present = random_order(n_players, rng)
+        path = np.append(empty, value(present[:-1][:left]))
+        may_end = np.arange(len(path)) >= burn_in * n_players
+        near = np.flatnonzero(may_end & (np.abs(path - total) <= tolerance * abs(total)))
+        if len(near):
+            path = np.append(path[: near[0] + 1], np.full(n_players - near[0], path[near[0]]))
+            left -= near[0]
+        else:
+            left -= len(path) - 1
+            path = np.append(path, total) if len(path) == n_players else path
+        known = order[: len(path) - 1]
+        sums[known] += np.diff(path) * weights[: len(known)]
+        counts[known] += 1
+    return sums / np.maximum(counts, 1)
+
+
+def random_order(n_players: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
+    """Return an order, and the coalitions of its first 1, …, M players."""
+    order = rng.permutation(n_players)
+    present = np.zeros((n_players, n_players), dtype=bool)
+    present[:, order] = np.tri(n_players, dtype=bool)
+    return order, present
+
+
+def long_run(
+    value: Values, n_players: int, seed: int, n_orders: int = 1000
+) -> dict[object, FloatArray]:
+    """Return all indices from random orders, those of no contender."""
+    rng, empty = np.random.default_rng([seed, 1]), value(np.zeros((1, n_players), dtype=bool))[0]
+    weights = {index: n_players * size_weights(index, n_players) for index in INDICES}
+    found = {index: np.zeros(n_players) for index in INDICES}
+    for _ in range(n_orders):
+        order, present = random_order(n_players, rng)
+        gains = np.diff(value(present), prepend=empty) / n_orders
+        for index, values in found.items():
+            values[order] += gains * weights[index]
+    return found
+
+
+def by_halves(value: Values, n_players: int, budget: int, seed: int) -> FloatArray:
+    """Return Banzhaf values by maximum sample reuse (Wang and Jia, 2023)."""
+    present = np.random.default_rng(seed).random((budget, n_players)) < 0.5
+    values, counts = value(present), present.sum(axis=0)
+    having, lacking = values @ present, values @ ~present
+    return np.asarray(having / np.maximum(counts, 1) - lacking / np.maximum(budget - counts, 1))
+
+
+def left_out(value: Values, n_players: int, budget: int, seed: int) -> FloatArray:
+    """Return what leaving out each player takes; M + 1 evaluations, whatever the budget."""
+    values = value(np.vstack([np.ones(n_players, dtype=bool), ~np.eye(n_players, dtype=bool)]))
+    return np.asarray(values[0] - values[1:])
+
+
+def by_us(value: Values, n_players: int, budget: int, seed: int, **options: Any) -> FloatArray:
+    """Return the values of `explain_game`; from 100 on, two coalitions are evaluated twice."""
+    limit = max(4, budget if budget < 100 else budget - 2)
+    found = explain_game(value, n_players, max_evals=limit, seed=seed, silent=True, **options)
+    return np.asarray(found.values)
+
+
+def lasso(value: Values, n_players: int, budget: int, seed: int) -> FloatArray:
+    """Return ContextCite's weights of passages from log-probabilities (Cohen-Wang et al., 2024)."""
+    present = np.random.default_rng(seed).random((budget, n_players)) < 0.5
+    logs = value(present)
+    logits = logs - np.log1p(-np.exp(logs))
+    return np.asarray(Lasso(alpha=0.01).fit(scale(present.astype(float)), logits / 8).coef_)
+
+
+OURS = "`explain_game`, Shapley"
+Contender = Callable[[Values, int, int, int], FloatArray]
+OF_ROWS: dict[str, tuple[object, Contender]] = {
+    **{f"`explain_game`, {name}": (index, partial(by_us, index=index))
+       for name, index in zip(("Shapley", "Banzhaf", "Beta"), INDICES, strict=True)},
+    "truncated Monte Carlo": ("shapley", partial(by_orders, tolerance=0.01)),
+    "Monte Carlo": ("shapley", by_orders),
+    "maximum sample reuse": ("banzhaf", by_halves),
+    "Monte Carlo, Beta": (INDICES[2], partial(by_orders, index=INDICES[2])),
+    "leaving one out": ("none", left_out),
+}  # fmt: skip
+OF_PASSAGES: dict[str, Contender] = {
+    OURS: by_us,
+    "`explain_game`, Banzhaf": partial(by_us, index="banzhaf"),
+    "lasso (ContextCite)": lasso,
+    "leaving one out": left_out,
+}
+
+
+OF_SIZES: dict[str, Contender] = {
+    OURS: by_us,
+    "random orders": by_orders,
+    "least squares": partial(by_us, algorithm="leastsquares"),
+}
+
+
+def rows_task(n_seeds: int) -> pd.DataFrame:
+    """Return errors, and the share of the wrong groups among as many of the lowest values."""
+    lines = []
+    for (load, n_rows, n), seed in product(ROWS, range(n_seeds)):
+        value, wrong = training_rows(load, n_rows, n, seed)
+        truth = long_run(value, n, seed)
+        for each, (name, (index, contender)) in product(PER_PLAYER, OF_ROWS.items()):
+            found = contender(value, n, each * n, seed)
+            exact = truth.get(index, found + np.nan)
+            error = np.abs(found - exact).sum() / np.abs(exact).sum()
+            share = len(wrong & set(np.argsort(found)[: len(wrong)])) / len(wrong)
+            data = f"{load.__name__[5:].replace('_', ' ')}, {n_rows:,} rows"
+            lines.append((f"{data}, {n} players", each, name, str(index), error, share))
+    return pd.DataFrame(lines, columns=[*CELL, "contender", "index", "error", "wrong found"])
+
+
+@lru_cache
+def tutorial() -> dict[str, Any]:
+    """Return the names of a tutorial once its language model is trained."""
+    path = pages.ROOT / "docs/tutorials/texts_images_graphs/answer_over_passages.py"
+    names: dict[str, Any] = {}
+    exec(path.read_text("utf-8").split("# %%")[1], names)
+    return names
+
+
+def reviews(n_players: int, seed: int) -> Values:
+    """Return the log-probability of "come again" after some of so many reviews."""
+    names, rng = tutorial(), np.random.default_rng(seed)
+    things, kinds = (rng.choice(names[key], n_players) for key in ("THINGS", "kinds"))
+    texts = [f"the {thing} was {kind}" for thing, kind in zip(things, kinds, strict=True)]
+    model, tokenizer = names["model"], names["tokenizer"]
+
+    def values(present: BoolArray) -> FloatArray:
+        prompts = [names["prompt_of"](*compress(texts, row)) + " come again" for row in present]
+        tokens = tokenizer(prompts, return_tensors="pt", padding=True)
+        ids, mask = tokens["input_ids"], tokens["attention_mask"]
+        logs = model(ids, attention_mask=mask).logits.log_softmax(dim=2)[:, :-1].numpy()
+        places = mask.sum(dim=1).numpy()[:, None] - [3, 2]  # what comes before the two words
+        rows = np.arange(len(ids))[:, None]
+        return np.asarray(logs[rows, places, ids.numpy()[rows, places + 1]].sum(axis=1), float)
+
+    return in_blocks(values, 2**13)
+
+
+def passages_task(n_seeds: int) -> pd.DataFrame:
+    """Return how far the log-probability falls without the 1, …, 5 first passages."""
+    lines = []
+    for (kind, n), seed in product(PASSAGES, range(2 * n_seeds)):
+        if kind == "headlines":
+            game = context_game(data_folder(), n, seed)
+            value, exact = game.values, game.exact
+        else:
+            value = reviews(n, seed)
+            exact = long_run(value, n, seed, 200)["shapley"]
+        top = set(np.argsort(-exact)[:5])
+        for each, (name, contender) in product(PER_PLAYER, OF_PASSAGES.items()):
+            order = np.argsort(-contender(value, n, each * n, seed))
+            present = np.ones((6, n), dtype=bool)
+            for k in range(1, 6):
+                present[k, order[:k]] = False
+            falls = -np.diff(value(present)).cumsum()
+            lines.append((f"{n} {kind}", each, name, len(top & set(order[:5])) / 5, *falls))
+    return pd.DataFrame(lines, columns=[*CELL, "contender", "top 5", *range(1, 6)])
+
+
+def one_size(n_players: int, each: float) -> tuple[object, ...]:
+    """Return own seconds, MiB and errors, in a process of its own."""
+    game, errors = attention(n_players, 0), []
+    budget, before = max(4, round(each * n_players)), peak_memory()
+    own = memory = np.nan
+    for contender in OF_SIZES.values():
+        counted, started = CountedGame(game), time.process_time()
+        found = contender(counted, n_players, budget, 0)
+        if not errors:
+            own = time.process_time() - started - counted.seconds
+            memory = peak_memory() - before
+        errors.append(np.abs(found - game.exact).sum() / np.abs(game.exact).sum())
+    return (n_players, each, own, memory, *errors)
+
+
+def peak_memory() -> float:
+    """Return the most MiB that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def sizes_task() -> pd.DataFrame:
+    """Return own time, memory and errors of attention among 2 to 5,000 players."""
+    sizes = list(product((2, 10, 100, 1000, 5000), (0.25, 1, 8)))
+    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        lines = pool.starmap(one_size, sizes, chunksize=1)
+    return pd.DataFrame(lines, columns=["players", "per player", "seconds", "MiB", *OF_SIZES])
+
+
+def losing_table(results: pd.DataFrame, score: object, is_error: bool = False) -> str:
+    """Return cells by the ratio of ours to the best peer, which is chosen after the fact."""
+    means = results.pivot_table(index=CELL, columns="contender", values=score, sort=False)
+    peers = means.drop(columns=[name for name in means if "explain_game" in name])
+    best = peers.min(axis=1) if is_error else peers.max(axis=1)
+    ratio = means[OURS] / best if is_error else best / means[OURS]
+    return table(means.assign(ratio=ratio).sort_values("ratio", ascending=False))
+
+
+def page_table(results: pd.DataFrame, scores: list[Any]) -> str:
+    """Return the means of scores over all games."""
+    means = results.groupby(["contender", "per player"], sort=False)[scores].mean()
+    texts = means.map("{:.2f}".format).agg(", ".join, axis=1).unstack(sort=False)
+    return table(texts).replace("nan", "—")
+
+
+def table(means: pd.DataFrame) -> str:
+    """Return a table in Markdown."""
+    rows = means.reset_index()
+    names = [f"{name:g}" if isinstance(name, float) else str(name) for name in rows.columns]
+    lines = [names, ["---"] * len(names)]
+    lines += [["—" if entry != entry else f"{entry:.2f}" if isinstance(entry, float) else
+               f"{entry:,}" if isinstance(entry, int) else str(entry) for entry in row]
+              for row in rows.itertuples(index=False)]  # fmt: skip
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def draw(results: pd.DataFrame, colour: str) -> Figure:
+    """Draw how far the log-probability falls without the first passages."""
+    games = results["game"].unique()
+    figure, panels = plt.subplots(1, len(games), figsize=(9, 3.4), layout="constrained")
+    for panel, game in zip(panels, games, strict=True):
+        means = results[(results["game"] == game) & (results["per player"] == 2)]
+        means = means.groupby("contender", sort=False)[list(range(1, 6))].mean()
+        for (name, falls), line in zip(means.iterrows(), ("-", "--", "-", ":"), strict=True):
+            mark = "#e8590c" if "explain" in name else "#4c8bf5"
+            panel.plot(falls.index, falls, line, color=mark, label=name.replace("`", ""))
+        panel.set(title=game, xlabel="removed", xticks=range(1, 6))
+        panel.grid(color=colour, alpha=0.15)
+    panels[0].set_ylabel("fall of log-probability")
+    figure.legend(*panels[0].get_legend_handles_labels(), ncol=4, frameon=False, fontsize=9,
+                  loc="outside upper center")  # fmt: skip
+    return figure
+
+
+def main() -> None:
+    """Measure, print, and write into the documentation."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--seeds", type=int, default=3, help="games of each kind")
+    parser.add_argument("--tasks", nargs="+", default=["rows", "passages", "sizes"])
+    parser.add_argument("--docs", action="store_true", help="write tables and the picture")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # small budgets
+    if "rows" in options.tasks:
+        results = rows_task(options.seeds)
+        print(losing_table(results[results["index"] == "shapley"], "error", True), "\n")
+        print(losing_table(results, "wrong found"), "\n")
+        report(options.docs, "training rows", page_table(results, ["error", "wrong found"]))
+    if "passages" in options.tasks:
+        results = passages_task(options.seeds)
+        for score in (1, 5, "top 5"):
+            print(losing_table(results, score), "\n")
+        report(options.docs, "passages", page_table(results, [5, "top 5"]))
+        if options.docs:
+            pages.draw_themes("passages", partial(draw, results))
+    if "sizes" in options.tasks:
+        results = sizes_task()
+        print(table(results), "\n")
+        pairs = zip(results[OURS], results[list(OF_SIZES)[1:]].min(axis=1), strict=True)
+        results["error"] = [f"{error:.2f} ({peer:.2f})" for error, peer in pairs]
+        report(
+            options.docs,
+            "sizes",
+            table(results.pivot(index="players", columns=CELL[1], values="error")),
+        )
+
+
+def report(is_written: bool, name: str, text: str) -> None:
+    """Print a table, and write it between its marks of the page."""
+    print(text, "\n", flush=True)
+    if is_written:
+        pages.fill("docs/games_of_your_own.md", name, text)
+
+
+if __name__ == "__main__":
+    main()
