@@ -130,7 +130,7 @@ def long_run(
     """Return all indices from random orders, those of no contender."""
     rng, empty = np.random.default_rng([seed, 1]), value(np.zeros((1, n_players), dtype=bool))[0]
     weights = {index: n_players * size_weights(index, n_players) for index in INDICES}
-    found = {index: np.zeros(n_players) for index in INDICES}
+    found: dict[object, FloatArray] = {index: np.zeros(n_players) for index in INDICES}
     for _ in range(n_orders):
         order, present = random_order(n_players, rng)
         gains = np.diff(value(present), prepend=empty) / n_orders
@@ -261,8 +261,8 @@ def passages_task(n_seeds: int) -> pd.DataFrame:
 
 def one_size(n_players: int, each: float) -> tuple[object, ...]:
     """Return own seconds, MiB and errors, in a process of its own."""
-    game, errors = attention(n_players, 0), []
-    budget, before = max(4, round(each * n_players)), peak_memory()
+    errors: list[float] = []
+    game, budget, before = attention(n_players, 0), max(4, round(each * n_players)), peak_memory()
     own = memory = np.nan
     for contender in OF_SIZES.values():
         counted, started = CountedGame(game), time.process_time()
