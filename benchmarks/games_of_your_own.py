@@ -129,8 +129,10 @@ def long_run(
 ) -> dict[object, FloatArray]:
     """Return all indices from random orders, those of no contender."""
     rng, empty = np.random.default_rng([seed, 1]), value(np.zeros((1, n_players), dtype=bool))[0]
-    weights = {index: n_players * size_weights(index, n_players) for index in INDICES}
-    found: dict[object, FloatArray] = {index: np.zeros(n_players) for index in INDICES}
+    weights: dict[object, FloatArray] = {
+        index: n_players * size_weights(index, n_players) for index in INDICES
+    }
+    found = {index: np.zeros(n_players) for index in weights}
     for _ in range(n_orders):
         order, present = random_order(n_players, rng)
         gains = np.diff(value(present), prepend=empty) / n_orders
