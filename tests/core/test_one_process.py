@@ -171,7 +171,7 @@ def test_the_kernel_is_the_sum_over_sets(parity):
     others = products_of(EVERY[3:9], SETS)
     variances, noise = written_out(prior, h), prior.variances(h).noise
     expected = features * variances @ others.T
-    np.testing.assert_allclose(prior.covariance(h, EVERY[3:9]), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(prior.kernel(h, EVERY[3:9]), expected, rtol=1e-9, atol=1e-9)
     is_noisy = np.arange(len(features)) >= prior.data.n_known
     expected = features * variances @ features.T + np.diag(noise * is_noisy + 1e-9)
     np.testing.assert_allclose(prior.covariance(h), expected, rtol=1e-9, atol=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy  # which loads its submodules where they are used
@@ -33,6 +33,18 @@ largest component, and those of the others and of the noise over it."""
 _LOG_DOMINANT = 2.5
 """Logarithm of how much larger the variance of sets of about two players is than that of larger
 even sets, where the former explain most. Measured on 15 kinds of games with 10 and 13 players."""
+
+
+class HasEvidence(Protocol):
+    """A log marginal likelihood, with its gradient, and normal priors of its hyperparameters."""
+
+    centre: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log marginal likelihood and its gradient."""
 
 
 class Fit(NamedTuple):
@@ -66,7 +78,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     With distances between the players on a graph, (M, M), sets of near players may come before.
     """
     n, n_players = prior.data.signs.shape
-    h, inverse = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
+    h, inverse = maximised(prior.first(_FEW), None, _FIRST_STEPS)
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, h, distances)
     found = prior.sparse.players[:0]
@@ -75,7 +87,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
         sparse = find_sparse_sets(prior.first(_SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
-        h, inverse = _fitted(prior.first(LEARNED_FROM), h, _STEPS)
+        h, inverse = maximised(prior.first(LEARNED_FROM), h, _STEPS)
     return Fit(prior, h, found, inverse)
 
 
@@ -114,20 +126,20 @@ def fitted_alike(prior: Prior) -> Fit:
     first = prior.with_sparse(prior.sparse).first(_FEW)  # a new one, whose bounds change
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]
-    h, inverse = _fitted(first, None, _FIRST_STEPS)
+    h, inverse = maximised(first, None, _FIRST_STEPS)
     return Fit(prior, h, prior.sparse.players, inverse)
 
 
 def is_of_pairs(data: Values) -> bool:
     """Return whether sets of about two players explain most of the even part of a game."""
     prior = Prior(data)
-    h, _ = _fitted(prior.first(_FEW), None, _FIRST_STEPS)
+    h, _ = maximised(prior.first(_FEW), None, _FIRST_STEPS)
     pairs, larger = h[prior.n_players : prior.n_players + 2]
     return bool(pairs - larger > _LOG_DOMINANT)
 
 
-def _fitted(
-    prior: Prior, start: FloatArray | None, n_steps: int
+def maximised(
+    prior: HasEvidence, start: FloatArray | None, n_steps: int
 ) -> tuple[FloatArray, scipy.optimize.LbfgsInvHessProduct]:
     """Return the best hyperparameters, and their covariances, as L-BFGS sees them."""
     centre, sd = prior.centre, prior.sd

@@ -122,8 +122,8 @@ def _alike(games: Games, index: Index, others: FloatArray | None) -> Posterior:
             for which in np.unique(best[best >= 0]):
                 fit = Fit(prior, choice[which], prior.sparse.players)
                 places = np.flatnonzero(best == which)
-                of_fit = _of_fit(fit, index, others).of_outputs(places)
-                found.put(columns[places], of_fit, sizes[columns[places]])
+                of_places = of_fit(fit, index, others).of_outputs(places)
+                found.put(columns[places], of_places, sizes[columns[places]])
     return Posterior(
         *(
             np.ascontiguousarray(
@@ -172,11 +172,11 @@ def _solved(
     prior = Prior(data, centres, are_labels=bool(data.are_labels.all()))
     distances = None if games.distances is None else games.distances[row]
     fit = fitted(prior, distances) if is_learned else fitted_alike(prior)
-    blank.put(is_something, _of_fit(fit, index, others), scales)
+    blank.put(is_something, of_fit(fit, index, others), scales)
     return blank
 
 
-def _of_fit(fit: Fit, index: Index, others: FloatArray | None) -> Posterior:
+def of_fit(fit: Fit, index: Index, others: FloatArray | None) -> Posterior:
     """Return the posterior of a fit, exact where few terms explain the values."""
     found = posterior(fit, index, others)
     if fit.prior.data.errors is None and fit.prior.data.parity is not None:

@@ -25,7 +25,7 @@ from .prior import Prior, factored
 DENSE = 2048
 """With more values, the others are seen through so many."""
 
-_LEFT_OUT = 240
+LEFT_OUT = 240
 """Values that are predicted by all others, to see how large errors are."""
 
 _DRAWS, _DRAWN_FROM = 2, 240
@@ -137,6 +137,11 @@ def _of_block(
     return means, np.maximum(variances, of_others), of_errors, predictions
 
 
+def errors_left_out(fit: Fit) -> FloatArray:
+    """Return the errors of values that all others predict, (m, B)."""
+    return _Process(fit.prior.first(DENSE), fit.h, fit.prior).errors_left_out()[0]
+
+
 class _Projection(NamedTuple):
     """Many values, seen through the first of them, n.
 
@@ -175,7 +180,7 @@ class _Process:
         if others is None:
             return np.zeros((0, self.whitened.shape[1]))
         alpha = lapack.dtrtrs(self.factor, self.whitened, lower=1, trans=1)[0]
-        predictions: FloatArray = self.prior.covariance(self.h, others).T @ alpha
+        predictions: FloatArray = self.prior.kernel(self.h, others).T @ alpha
         return predictions
 
     def of_errors(self, covariances: FloatArray) -> FloatArray:
@@ -185,6 +190,13 @@ class _Process:
         of_errors: FloatArray = (weights * (errors @ weights)).sum(axis=0)[:, None]
         return of_errors
 
+    def errors_left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Return errors of values that all others predict, (m, B), and their precision, (m,)."""
+        m = min(max(len(self.factor) - 1, 1), LEFT_OUT)
+        inverse = lapack.dtrtri(self.factor[-m:, -m:], lower=1)[0]
+        precision = (inverse**2).sum(axis=0)
+        return (inverse.T @ self.whitened[-m:]) / precision[:, None], precision
+
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Return the scale of the variances, (B,), and its degrees of freedom, (B,).
 
@@ -193,10 +205,8 @@ class _Process:
         """
         data = self.prior.data
         n, n_players = data.signs.shape
-        m = min(max(n - 1, 1), _LEFT_OUT)
-        inverse = lapack.dtrtri(self.factor[-m:, -m:], lower=1)[0]
-        precision = (inverse**2).sum(axis=0)
-        errors = (inverse.T @ self.whitened[-m:]) / precision[:, None]
+        errors, precision = self.errors_left_out()
+        m = len(errors)
         size = (data.signs[-m:] > 0).sum(axis=1)
         size = np.minimum(size, n_players - size)
         kinds, which, count = np.unique(size, return_inverse=True, return_counts=True)
@@ -231,7 +241,7 @@ class _Process:
         precision, sums = np.eye(n_seen), np.zeros((n_seen, data.values.shape[1]))
         parts = np.array_split(np.arange(len(data.signs)), -(-len(data.signs) // n_seen))
         for part in parts:
-            across = self.prior.covariance(self.h, data.signs[part])
+            across = self.prior.kernel(self.h, data.signs[part])
             scaled = lapack.dtrtrs(factor, across, lower=1)[0] / spread[part]
             precision += scaled @ scaled.T
             sums += scaled @ (data.values[part] / spread[part, None])
@@ -240,7 +250,7 @@ class _Process:
         alpha = lapack.dtrtrs(factor, mean, lower=1, trans=1)[0]
         shares = of_game / spread**2
         residuals = [  # the noise of a value is what the interactions leave
-            data.values[part] - self.prior.covariance(self.h, data.signs[part]).T @ alpha
+            data.values[part] - self.prior.kernel(self.h, data.signs[part]).T @ alpha
             for part in parts
         ]
         left = shares[:, None] * np.concatenate(residuals)
@@ -263,5 +273,5 @@ class _Process:
         variances = variances - (loadings**2).sum(axis=0) + (left**2).sum(axis=0) + of_others
         predictions = np.zeros((0, means.shape[1]))
         if others is not None:
-            predictions = self.prior.covariance(self.h, others).T @ found.alpha
+            predictions = self.prior.kernel(self.h, others).T @ found.alpha
         return means, variances, predictions, of_others

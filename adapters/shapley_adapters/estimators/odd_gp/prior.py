@@ -57,7 +57,7 @@ half of the players are present: the power of 4 s (M − s) / M² that its varia
 _SD_OF_LABELS = 0.8
 """Standard deviation of the log strengths of labels, which tell players apart less than others."""
 
-_CONSTANT, _JITTER = 100.0, 1e-9
+_CONSTANT, JITTER = 100.0, 1e-9
 """Variance of the level of values that have no complements, and of rounding."""
 
 _EQUAL = 0.01
@@ -293,17 +293,26 @@ class Prior:
         raised = np.bincount(self._at, 0.5 * shares, n_levels)
         return np.concatenate([raised, np.bincount(self._at, signs * shares, n_levels)])
 
-    def covariance(
+    def covariance(self, h: FloatArray, powers: FloatArray | None = None) -> FloatArray:
+        """Return the covariances of the values, (n, n), in units of the scale of the game.
+
+        Powers may be given: of each pair of values once.
+        """
+        covariance, n = self.kernel(h, powers=powers), len(self.data.signs)
+        noise = self.variances(h).noise
+        covariance.ravel()[:: n + 1] += noise * self.noise_shape + JITTER
+        if self.data.errors is not None:
+            covariance += self.data.errors * math.exp(h[-1] - h[-2])
+        return covariance
+
+    def kernel(
         self,
         h: FloatArray,
         others: FloatArray | None = None,
         powers: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the covariances of the values, or those with other coalitions without noise.
-
-        In units of the scale of the game. Powers may be given: of each pair of values once.
-        """
-        strengths, of_components, noise = self.variances(h)
+        """Return the covariances with other coalitions, or of the values, without any noise."""
+        strengths, of_components, _ = self.variances(h)
         signs, n = self.data.signs, len(self.data.signs)
         with_signs = signs if others is None else others
         numbers: IntArray | slice = slice(None) if powers is None else _pairs(n)[1]
@@ -322,10 +331,6 @@ class Prior:
         if len(self.sparse.players):
             columns = self._columns if others is None else self.sparse.columns(with_signs)
             covariance += (self._columns * self.sparse.variances) @ columns.T
-        if others is None:
-            covariance.ravel()[:: n + 1] += noise * self.noise_shape + _JITTER
-            if self.data.errors is not None:
-                covariance += self.data.errors * math.exp(h[-1] - h[-2])
         return covariance
 
     def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
@@ -333,11 +338,9 @@ class Prior:
 
         At the best scale of the game, if its values have no errors.
         """
-        strengths, of_components, noise = self.variances(h)
-        data, signs, n = self.data, self.data.signs, len(self.data.signs)
-        places = _pairs(n)[0]
-        powers = self._powers(((signs * (_LEVEL * strengths)) @ signs.T).ravel()[places])
-        factor = factored(self.covariance(h, powers=powers))
+        data, n = self.data, len(self.data.signs)
+        powers = self.powers_of_pairs(h)
+        factor = factored(self.covariance(h, powers))
         solved = lapack.dpotrs(factor, data.values, lower=1)[0]
         squares = np.maximum((data.values * solved).sum(axis=0), 1e-300)
         has_errors = data.errors is not None
@@ -351,6 +354,44 @@ class Prior:
         root, beta = solved * np.sqrt(weight / scales), -weight * len(squares)
         slope = blas.dsyrk(1.0, root, beta, slope, lower=1, overwrite_c=1).T
         slope.ravel()[:: n + 1] /= 2
+        of_noise = self.variances(h).noise * (slope.diagonal() @ self.noise_shape)
+        of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2]) if has_errors else 0.0
+        gradient = [self.slopes(h, slope, powers), np.array([of_noise])]
+        if has_errors:
+            of_scale = weight * (squares / scales - n).sum() / 2 - of_factor
+            gradient.append(np.array([of_scale, of_factor]))
+        return float(value), np.concatenate(gradient)
+
+    def powers_of_pairs(self, h: FloatArray) -> FloatArray:
+        """Return the powers of each pair of values once, for `covariance` and `slopes`."""
+        signs = self.data.signs
+        tilted = signs * (_LEVEL * self.variances(h).strengths)
+        return self._powers((tilted @ signs.T).ravel()[_pairs(len(signs))[0]])
+
+    def slopes(
+        self,
+        h: FloatArray,
+        slope: FloatArray,
+        powers: FloatArray,
+        of_strengths: FloatArray | float = 0.0,
+    ) -> FloatArray:
+        """Return derivatives in the log strengths and variances of components, (M + C,).
+
+        Parameters
+        ----------
+        h : array
+            The hyperparameters.
+        slope : array, (n, n)
+            Derivative in the kernel of the values: twice the part above the diagonal, and 0 below.
+            It is overwritten.
+        powers : array
+            The powers of each pair of values.
+        of_strengths : array, (M,)
+            Derivative in the strengths where it does not come from the kernel.
+        """
+        strengths, of_components, _ = self.variances(h)
+        data, signs = self.data, self.data.signs
+        places = _pairs(len(signs))[0]
         of_pairs = slope.ravel()[places]
         # Sums of it times z_j z'_j, (M,).
         of_linear = np.einsum("nj,nj->j", signs, slope @ signs) * (data.parity != EVEN)
@@ -369,21 +410,13 @@ class Prior:
         of_total = self._slope_of_all[:, None] - scale * np.where(
             are_odd, tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2, tau
         )
-        of_strengths = of_linear + (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
-        of_noise = slope.diagonal() @ self.noise_shape
-        of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2]) if has_errors else 0.0
+        of_kernels = (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
+        of_strengths = of_strengths + of_linear + of_kernels
         slope.ravel()[places] = of_pairs * (self._of_powers(shares * levels, -self._signs) @ powers)
         of_strengths += np.einsum("nj,nj->j", signs, slope @ signs)
         own = strengths - _EQUAL / self.n_players
-        gradient = [
-            own * (of_strengths - own @ of_strengths / (1 - _EQUAL)),
-            shares * gains,
-            np.array([noise * of_noise]),
-        ]
-        if has_errors:
-            of_scale = weight * (squares / scales - n).sum() / 2 - of_factor
-            gradient.append(np.array([of_scale, of_factor]))
-        return float(value), np.concatenate(gradient)
+        of_own = own * (of_strengths - own @ of_strengths / (1 - _EQUAL))
+        return np.concatenate([of_own, shares * gains])
 
     def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of averages and values, (n, k), and variances, (k,).
