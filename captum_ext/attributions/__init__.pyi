@@ -179,6 +179,7 @@ class OddGP(SamplingAttribution):
     weights: str
     cooperators: Cooperators | None
     unbiased: bool
+    gradients: bool | str
     graph: GraphLike | None
     def __init__(
         self,
@@ -191,6 +192,7 @@ class OddGP(SamplingAttribution):
         weights: str = ...,
         cooperators: Cooperators | None = ...,
         unbiased: bool = ...,
+        gradients: bool | str = ...,
         graph: GraphLike | None = ...,
     ) -> None: ...
 

@@ -237,6 +237,7 @@ class OddGPExplainer(SamplingExplainer):
     weights: str
     cooperators: Cooperators | None
     unbiased: bool
+    gradients: bool | str
     graph: GraphLike | None
     def __init__(
         self,
@@ -256,6 +257,7 @@ class OddGPExplainer(SamplingExplainer):
         weights: str = ...,
         cooperators: Cooperators | None = ...,
         unbiased: bool = ...,
+        gradients: bool | str = ...,
         graph: GraphLike | None = ...,
     ) -> None: ...
 

@@ -12,7 +12,7 @@ from shap_ext import ShearExplainer
 from shap_ext.games.dense_game import TabularGame
 from shap_ext.games.links import LinkedAverage
 from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
-from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
+from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.torch_support.array_module import ArrayModule
 from tests.helpers.stubborn_networks import CASES, N_FEATURES, examples, fixed, layers, scripted
 from tests.helpers.tolerances import Tolerances
@@ -258,3 +258,21 @@ def test_a_prior_of_odd_gaussian_process_regression():
     )
     explainer(x, max_evals=60)
     assert set(explainer.last_estimate.cooperators) == {""}
+
+
+def test_gradients_of_a_module_beside_its_values():
+    """For one background row; others are named before anything is evaluated."""
+    net, x = layers(nn.Tanh)(), examples(3).numpy()
+    background = np.zeros((1, N_FEATURES))
+    explainer = shap.Explainer(net, background, algorithm="oddgp", seed=0, gradients=True)
+    found = explainer(x, max_evals=60)
+    assert (explainer.last_estimate.backward_passes > 0).all()
+    exact = shap.Explainer(net, background, algorithm="oddgp", seed=0)(x, max_evals=2**N_FEATURES)
+    np.testing.assert_allclose(found.values, exact.values, atol=0.1 * np.abs(exact.values).max())
+    for model, rows, reason in (
+        (net, examples(5).numpy(), "background"),
+        (np.sum, background, "torch"),
+    ):
+        refused = shap.Explainer(model, rows, algorithm="oddgp", seed=0, gradients=True)
+        with pytest.raises((DerivativeError, InvalidArgumentError), match=reason):
+            refused(x, max_evals=60)

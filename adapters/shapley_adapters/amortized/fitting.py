@@ -172,7 +172,7 @@ def fit(
                 with torch.enable_grad():
                     loss = loss_of(order[start : start + schedule.batch_size], epoch)
                     optimizer.zero_grad()
-                    loss.backward()
+                    loss.backward()  # type: ignore[no-untyped-call]
                 if schedule.max_gradient_norm is not None:
                     nn.utils.clip_grad_norm_(network.parameters(), schedule.max_gradient_norm)
                 optimizer.step()

@@ -204,8 +204,9 @@ def train(
         )
     else:
         objective = _Objective(rows, network, training, training_rows, valued, spent)
-        is_embedding = isinstance(network.network, EmbeddingNetwork)
-        decay = network.network.weight_decay if is_embedding else WEIGHT_DECAY
+        architecture, decay = network.network, WEIGHT_DECAY
+        if isinstance(architecture, EmbeddingNetwork):
+            decay = architecture.weight_decay
         steps = objective.loss, objective.validate
         fit(network, training, training_rows, *steps, rows.progress, decay)
         history, spent = objective.history, objective.evaluations

@@ -37,6 +37,7 @@ class Best(OddGP):
     weights: str = field(default="learned", init=False)
     cooperators: Cooperators | None = field(default=None, init=False)
     unbiased: bool = field(default=False, init=False)
+    gradients: bool | str = field(default=False, init=False)
 
     candidates: ClassVar[tuple[Estimator[Any], ...]] = (
         OddGP(),

@@ -9,13 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError, first_row
+from ..errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    first_row,
+)
 from ..estimators.exact import MAX_PLAYERS
+from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
+from .gradient_round import estimate_by_gradients
 from .one_round import estimate_round, run_of, unchecked_round
 from .result import Estimate, Seconds
 from .run import CallBudget
@@ -86,6 +94,15 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         settings = replace(settings, n_jobs=1)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
+    choice = ""
+    if isinstance(estimator, OddGP) and estimator.gradients:
+        try:
+            return estimate_by_gradients(game, estimator, settings)
+        except (DerivativeError, InvalidArgumentError) as error:
+            if estimator.gradients != "auto":
+                raise
+            choice = f"values alone: {error}"
+        estimator = replace(estimator, gradients=False)
     if settings.max_seconds is not None:
         settings = on_whole_background(game.n_backgrounds, settings, estimator)
         result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
@@ -99,6 +116,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         result = estimate_round(game, estimator.candidates[0], settings)
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
+    if choice:
+        result = replace(result, choice="; ".join(filter(None, [choice, result.choice])))
     return result.with_semivalues()
 
 

@@ -51,7 +51,7 @@ class Difference:
         taken for those of one batch if all are the same again.
         """
         if (two == np.round(two)).all():
-            return cls(*two), 0
+            return cls(two[0], two[1]), 0
         (of_coalition,) = request.table.coalitions
         batch = np.concatenate([of_coalition, ~of_coalition, of_coalition])[None]
         in_batch = replace(request, table=CoalitionTable(batch, np.array([3])))
@@ -59,13 +59,13 @@ class Difference:
         for n_spent in (5, 10):
             together = np.concatenate([together, evaluate([in_batch])[0][0, ::2]])
             if (np.ptp(together[-2:], axis=0) > allowed).any():
-                return cls(*two), n_spent - 2
+                return cls(two[0], two[1]), n_spent - 2
             alone = np.concatenate([alone, *(evaluate([request])[0][0] for _ in range(2))])
             if (np.ptp(alone, axis=0) > allowed).any():
-                return cls(*two, cause="shared noise"), n_spent
+                return cls(two[0], two[1], "shared noise"), n_spent
         is_same = (np.ptp(together, axis=0) <= allowed).all()
         has_company = is_same and (np.abs(together[0] - alone[0]) > allowed).any()
-        return cls(*two, cause="influence" if has_company else "noise"), n_spent
+        return cls(two[0], two[1], "influence" if has_company else "noise"), n_spent
 
     def warn(self) -> None:
         """Say what differs, why, and what to do."""

@@ -97,7 +97,8 @@ class Estimate:
     evaluations : array, (R,)
         Distinct coalitions evaluated for each row, with those that served to choose cooperators.
     backward_passes : array, (R,)
-        Backward passes through the model for each row; they are not part of `evaluations`.
+        Backward passes through the model for each row; they are not part of `evaluations`. Passes
+        of `gradients` are: each counts as three.
     cooperators : array of str, (R,)
         The source of SHEAR's cooperators of each row, and of the prior of odd Gaussian-process
         regression; "" without a prior, for all other estimators, and for rows whose coalitions
@@ -138,7 +139,8 @@ class Estimate:
     method : str
         The name of the estimator.
     choice : str
-        What was chosen by its costs, and why: for `max_seconds`, and by `best`; "" elsewhere.
+        What was chosen by its costs, and why: for `max_seconds`, and by `best`; for gradients of
+        the model, where they are not used, and why; "" elsewhere.
     interactions : Interactions, optional
         The interactions of sets of players, where the call asked for them. Their standard
         errors have no degrees of freedom of their own: those of a pair are the fewer of its two

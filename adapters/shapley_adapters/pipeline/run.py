@@ -526,7 +526,8 @@ class Run:
         rows = pending.group.rows
         counts = np.floor((rows + 1) * each) - np.floor(rows * each)
         n_inner = pending.design.table.counts.min() - 2
-        return np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
+        n_again: IntArray = np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
+        return n_again
 
     @one_blas_thread()
     def _surprising(self, pending: PendingRows, n_each: IntArray) -> tuple[Request, IntArray]:
@@ -570,9 +571,9 @@ class Run:
             return [pending]
         are_random = differ.any(axis=(1, 2))
         parts = [pending.subset_rows(np.flatnonzero(~are_random))] if not are_random.all() else []
-        for row in np.flatnonzero(are_random):
-            part, n = pending.subset_rows(np.array([row])), sample.table.counts[row]
-            parts.append(replace(part, repeated=repeated[row, :n], again=again[row, :n]))
+        for place in np.flatnonzero(are_random).tolist():
+            part, n = pending.subset_rows(np.array([place])), int(sample.table.counts[place])
+            parts.append(replace(part, repeated=repeated[place, :n], again=again[place, :n]))
         return parts
 
     def _unmet(self, pending: PendingRows, tolerance: Tolerance, record: _Record) -> PendingRows:

@@ -1,0 +1,251 @@
+"""Attributions by values and gradients of networks: exactness, cost, bars, and what is refused."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from captum_ext import BaselineDistribution, Exact, OddGP
+from shapley_adapters.errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    ShapleyExtError,
+)
+
+N = 20
+
+
+def network(kind=nn.Tanh, n_outputs=1):
+    torch.manual_seed(0)
+    layers = [nn.Linear(N, 24), kind(), nn.Linear(24, 24), kind(), nn.Linear(24, n_outputs)]
+    return nn.Sequential(*layers).double()
+
+
+def examples(n=2, n_features=N):
+    return torch.randn(n, n_features, generator=torch.Generator().manual_seed(1)).double()
+
+
+def by_pairs(x):
+    """Return a game of single features and pairs, whose multilinear extension it is."""
+    return (x[:, :-1] * x[:, 1:]).sum(dim=1) + x.sum(dim=1)
+
+
+class Tokens(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.embed, self.body, self.head = nn.Linear(2, 8), body, nn.Linear(8, 1)
+
+    def forward(self, x):
+        found = self.body(self.embed(x.reshape(len(x), -1, 2)))
+        return self.head((found[0] if isinstance(found, tuple) else found).mean(dim=1))[:, 0]
+
+
+@pytest.mark.parametrize("n_samples", [10, 40, 150])
+def test_games_of_pairs_are_exact_from_three_passes_on(n_samples):
+    x = examples(3)
+    expected = x.clone()
+    expected[:, :-1] += x[:, :-1] * x[:, 1:] / 2
+    expected[:, 1:] += x[:, :-1] * x[:, 1:] / 2
+    method = OddGP(by_pairs, gradients=True, seed=0)
+    found, errors = method.attribute(x, n_samples=n_samples, return_standard_error=True)
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
+    assert not errors.any()
+
+
+def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coalitions():
+    """Grouped by a mask across two inputs, with an argument and a target of each example."""
+    first, second = examples(2, 12), examples(2, 8).reshape(2, 4, 2)
+    masks = torch.arange(12)[None] % 7, torch.arange(8).reshape(1, 4, 2) % 3 + 5
+    weights = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double()
+
+    def forward(one, two, of_example):
+        pairs = by_pairs(one) + of_example[:, 0] * two.sum(dim=(1, 2)) * one[:, 0]
+        return torch.stack([pairs, of_example[:, 1] * pairs], dim=1)
+
+    arguments = {
+        "inputs": (first, second),
+        "baselines": (first.flip(0), 0.5),
+        "target": torch.tensor([0, 1]),
+        "additional_forward_args": weights,
+        "feature_mask": masks,
+    }
+    expected = Exact(forward).attribute(**arguments)
+    found = OddGP(forward, gradients=True, seed=0).attribute(**arguments, n_samples=10)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7)
+
+
+class Counted:
+    """Counts the rows of passes with and without gradients."""
+
+    def __init__(self, model):
+        self.model, self.with_gradients, self.without = model, 0, 0
+
+    def __call__(self, x):
+        if torch.is_grad_enabled():
+            self.with_gradients += len(x)
+        else:
+            self.without += len(x)
+        return self.model(x)
+
+
+@pytest.mark.parametrize("n_samples", [10, 31, 100, 400])
+def test_a_pass_counts_as_three_evaluations(n_samples):
+    counted = Counted(lambda x: network()(x)[:, 0])
+    method = OddGP(counted, gradients=True, seed=0)
+    method.attribute(examples(2), n_samples=n_samples)
+    found = method.last_estimate
+    spent = found.evaluations.sum()
+    assert (found.evaluations <= n_samples).all()
+    assert found.backward_passes.sum() == counted.with_gradients
+    assert 3 * counted.with_gradients + counted.without == spent + found.check_evaluations
+    assert found.model_rows.sum() == spent - 2 * counted.with_gradients
+
+
+@pytest.mark.parametrize("kind", [nn.Tanh, nn.ReLU, nn.GELU])
+def test_networks_err_less_than_by_values_alone_and_bars_hold(kind):
+    net, x = network(kind), examples(4)
+    truth = OddGP(net, seed=1).attribute(x, target=0, n_samples=3000)
+    errors, covered = {}, []
+    for gradients in (True, False):
+        for n_samples in (20, 60, 160):
+            method = OddGP(net, gradients=gradients, seed=0)
+            found = method.attribute(x, target=0, n_samples=n_samples)
+            error = (found - truth).abs().sum() / truth.abs().sum()
+            errors.setdefault(gradients, []).append(error)
+            if gradients:
+                low, high = method.last_estimate.interval()
+                true = truth.numpy()[:, :, None]
+                covered.append(((low <= true) & (true <= high)).mean())
+            torch.testing.assert_close(found.sum(dim=1), (net(x) - net(0 * x))[:, 0].detach())
+    ratios = torch.stack(errors[True]) / torch.stack(errors[False])
+    assert ratios[0] < 0.5
+    assert ratios.max() < 1.2
+    assert np.mean(covered) > 0.85
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.GRU(8, 8, batch_first=True),
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True),
+    ],
+)
+def test_models_stay_as_they_were(make):
+    torch.manual_seed(0)
+    net = Tokens(make()).double().eval()
+    net.embed.weight.grad = marked = torch.ones_like(net.embed.weight)
+    x = examples(2)
+    with torch.no_grad():  # even where the caller has disabled gradients
+        found = OddGP(net, gradients=True, seed=0).attribute(x, n_samples=60)
+    torch.testing.assert_close(found.sum(dim=1), (net(x) - net(0 * x)).detach())
+    others = [p for p in net.parameters() if p is not net.embed.weight]
+    assert all(p.grad is None and p.requires_grad for p in others)
+    assert net.embed.weight.grad is marked
+    assert (marked == 1).all()
+    assert not net.training
+    assert not any(m._forward_hooks or m._backward_hooks for m in net.modules())
+    assert not found.requires_grad
+    assert x.grad is None
+
+
+def test_numbers_repeat_and_depend_neither_on_batches_nor_on_other_rows():
+    net, x = network(), examples(4)
+    x[1, 3:9] = 0  # fewer players
+    x[3, 2:] = 0  # all coalitions
+
+    def found(rows, seed=0, **options):
+        method = OddGP(net, gradients=True, seed=seed)
+        return method.attribute(rows, n_samples=70, **options)
+
+    first = found(x)
+    assert (found(x) == first).all()
+    assert (found(x, seed=1) != first).any()
+    close = functools.partial(torch.testing.assert_close, rtol=1e-7, atol=1e-9)
+    close(found(x, perturbations_per_eval=1), first)
+    close(found(x.flip(0)).flip(0), first)
+    close(found(x[1:2]), first[1:2])
+    close(found(x[3:]), Exact(net).attribute(x[3:]))
+
+
+NET = network()
+MODELS = {
+    "detached": (lambda x: NET(x.detach())[:, 0], "depend differentiably"),
+    "rounded": (lambda x: NET(x.round())[:, 0], "zero everywhere"),
+    "steep at zero": (lambda x: x.abs().sqrt().sum(dim=1), "not finite"),
+    "several outputs": (network(n_outputs=3), "one output, and the model has 3"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_without_gradients_are_named_or_explained_by_values(name):
+    model, reason = MODELS[name]
+    counted, x = Counted(model), examples(2)
+    with pytest.raises(DerivativeError, match=reason):
+        OddGP(counted, gradients=True, seed=0).attribute(x, n_samples=100)
+    assert counted.with_gradients <= 4  # those of the ends
+    assert not counted.without
+    method, alone = (OddGP(model, gradients=how, seed=0) for how in ("auto", False))
+    spent = 6 * (name in ("rounded", "steep at zero"))
+    found = method.attribute(x, n_samples=100)
+    assert (found == alone.attribute(x, n_samples=100 - spent)).all()
+    assert "values alone" in method.last_estimate.choice
+    assert not method.last_estimate.backward_passes.any()
+    assert (method.last_estimate.evaluations <= 100).all()
+
+
+def test_whole_numbers_have_no_gradients():
+    tokens, embed = torch.arange(20)[None], nn.Embedding(20, 1)
+    with pytest.raises(DerivativeError, match="whole numbers"):
+        OddGP(lambda ids: embed(ids).sum(dim=(1, 2)), gradients=True).attribute(tokens)
+
+
+CALLS: dict[str, Any] = {
+    "tolerance": {"tolerance": 0.1},
+    "max_seconds": {"max_seconds": 5.0},
+    "baselines": {"baselines": BaselineDistribution(examples(3))},
+}
+METHODS: dict[str, Any] = {
+    "independent_rows": {"independent_rows": True},
+    "unbiased": {"unbiased": True},
+    "weights": {"weights": "equal"},
+    "cooperators": {"cooperators": "difference"},
+    "n_jobs": {"n_jobs": 2},
+    "graph": {"graph": "line"},
+}
+
+
+@pytest.mark.parametrize("argument", [*CALLS, *METHODS])
+def test_calls_that_need_values_alone_are_named(argument):
+    options, counted = METHODS.get(argument, {}), Counted(NET)
+    method = OddGP(counted, gradients=True, seed=0, **options)
+    with pytest.raises(InvalidArgumentError, match=argument):
+        method.attribute(examples(2), n_samples=300, **CALLS.get(argument, {}))
+    assert not counted.with_gradients + counted.without
+
+
+def test_interactions_and_streams_need_values_alone(tmp_path):
+    method = OddGP(NET, gradients=True, seed=0)
+    with pytest.raises(InvalidArgumentError, match="interactions"):
+        method.interactions(examples(2), n_samples=300)
+    with pytest.raises(ShapleyExtError, match="streams"):
+        method.attribute_stream(examples(2), tmp_path / "out.npz", n_samples=300)
+
+
+@pytest.mark.parametrize("gradients", ["yes", None, 2])
+def test_other_values_of_gradients_are_refused(gradients):
+    with pytest.raises(InvalidArgumentError, match="gradients must be"):
+        OddGP(NET, gradients=gradients)
+
+
+def test_too_few_evaluations_are_refused_or_values_alone():
+    with pytest.raises(BudgetError, match="at least 10"):
+        OddGP(NET, gradients=True, seed=0).attribute(examples(2), n_samples=9)
+    method = OddGP(NET, gradients="auto", seed=0)
+    with pytest.warns(match="is little"):
+        method.attribute(examples(2), n_samples=9)
+    assert "at least 10" in method.last_estimate.choice

@@ -1,0 +1,197 @@
+"""Values and gradients in one process: covariances, evidence and posterior against plain sums."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from shapley_adapters.estimators.odd_gp.fitting import maximised
+from shapley_adapters.estimators.odd_gp.gradients import (
+    GradientPrior,
+    Readings,
+    joint_posterior,
+    plan_for,
+    solved,
+)
+from shapley_adapters.interactions.indices import single_players
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.semivalue_oracles import products_of
+
+each_size = pytest.mark.parametrize("n_players", [4, 5, 6])
+
+
+def odd_sets(n_players):
+    """Return all sets with an odd number of players."""
+    sizes = range(1, n_players + 1, 2)
+    return [set_ for size in sizes for set_ in combinations(range(n_players), size)]
+
+
+def slopes_of(z, sets):
+    """Return f(z_j = 1) − f(z_j = −1) of the product of each set, (M, sets), at any z."""
+    n_players = len(z)
+    found = np.zeros((n_players, len(sets)))
+    for at, set_ in enumerate(sets):
+        for player in set_:
+            found[player, at] = 2 * np.prod([z[other] for other in set_ if other != player])
+    return found
+
+
+def some_prior(n_players, n_passes=3, n_values=6, seed=1):
+    """Return the prior of random readings, and hyperparameters."""
+    rng = np.random.default_rng(seed)
+    signs = np.where(rng.random((n_values, n_players)) < 0.5, 1.0, -1.0)
+    signs[0] = 1
+    readings = Readings(
+        signs,
+        rng.normal(size=n_values),
+        rng.normal(size=(n_passes, n_players)),
+        rng.normal(size=n_players),
+    )
+    prior = GradientPrior(readings)
+    return prior, prior.centre + 0.3 * prior.sd * rng.normal(size=len(prior.centre))
+
+
+def written_out(prior, h):
+    """Return the coefficients' variances, and products: values, gradients, those in the middle."""
+    signs, n_players = prior.readings.signs, prior.readings.signs.shape[1]
+    sets = odd_sets(n_players)
+    strengths, of_components, _ = prior.prior.variances(h)
+    variances = np.zeros(len(sets))
+    variances[:n_players] = strengths
+    for variance, tau in zip(of_components, prior.prior.components(strengths).tau, strict=True):
+        shares = np.array([tau[list(set_)].prod() * (len(set_) > 1) for set_ in sets])
+        variances += variance * shares / shares.sum()
+    products = [products_of(signs, sets)]
+    products += [slopes_of(z, sets) for z in signs[: prior.n_passes]]
+    products += [slopes_of(np.zeros(n_players), sets)]
+    return variances, np.concatenate(products), sets
+
+
+@each_size
+def test_covariances_are_those_of_enumeration(n_players):
+    prior, h = some_prior(n_players)
+    variances, products, _ = written_out(prior, h)
+    expected = (products * variances) @ products.T
+    # Errors: noise of values, then of gradients, shared by passes at coalitions, and in the middle.
+    noise, n, g = np.exp(h[n_players + 3]), prior.n_values, prior.n_passes
+    shares = np.exp(h[n_players + 4 : -3])
+    shares = 4 * shares / shares.sum()
+    of_noise, of_shared, of_middle = np.exp(h[-3:])
+    errors = np.zeros_like(expected)
+    errors[range(1, n), range(1, n)] = noise
+    for player in range(n_players):
+        places = n + n_players * np.arange(g) + player
+        errors[np.ix_(places, places)] += of_shared * shares[player]
+        errors[places, places] += of_noise * shares[player]
+        middle = n + g * n_players + player
+        errors[middle, middle] = of_middle * shares[player]
+    errors += 1e-9 * np.eye(len(errors))
+    np.testing.assert_allclose(prior.covariance(h), expected + errors, rtol=1e-10, atol=1e-10)
+
+
+@each_size
+def test_covariances_with_shapley_values_are_those_of_enumeration(n_players):
+    prior, h = some_prior(n_players)
+    variances, products, sets = written_out(prior, h)
+    counts = np.array([[2 / len(s) * (i in s) for i in range(n_players)] for s in sets])
+    found, of_index = prior.index_covariances(h, single_players(n_players))
+    # The noise of a value, which is a part of the game at a coalition and its complement.
+    noise = np.exp(h[n_players + 3])
+    weights = []
+    for z in prior.readings.signs[1:]:
+        one = frozenset(np.flatnonzero(z > 0))
+        other = frozenset(range(n_players)) - one
+        weights.append(
+            shapley_values(n_players, lambda s, a=one, b=other: float(s == a) - (s == b))
+        )
+    expected = (products * variances) @ counts
+    expected[1 : prior.n_values] += noise * np.array(weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+    assert (of_index >= variances @ counts**2).all()
+
+
+def test_the_evidence_is_that_of_the_normal_distribution_and_has_the_slopes_of_differences():
+    prior, h = some_prior(5)
+    densities = []
+    for one in (h, prior.centre):
+        covariance = prior.covariance(one)
+        scale = prior.values @ np.linalg.solve(covariance, prior.values) / len(covariance)
+        densities.append(multivariate_normal.logpdf(prior.values, cov=scale * covariance))
+    difference = prior.evidence(h)[0] - prior.evidence(prior.centre)[0]
+    assert difference == pytest.approx(densities[0] - densities[1], abs=1e-6)
+    _, gradient = prior.evidence(h)
+    for at in range(len(h)):
+        step = 1e-4 * (np.arange(len(h)) == at)
+        slope = (prior.evidence(h + step)[0] - prior.evidence(h - step)[0]) / 2e-4
+        assert gradient[at] == pytest.approx(slope, rel=1e-4, abs=1e-3)
+
+
+def test_the_posterior_is_that_of_the_normal_distribution():
+    """The means, and the errors of values that all other readings predict."""
+    prior, _ = some_prior(5, n_values=8, seed=4)
+    joint = joint_posterior(prior.readings, single_players(5))
+    h, _ = maximised(prior, None, 12)
+    covariance, (across, of_index) = (
+        prior.covariance(h),
+        prior.index_covariances(h, single_players(5)),
+    )
+    solution = np.linalg.solve(covariance, np.column_stack([across, prior.values]))
+    np.testing.assert_allclose(joint.means, across.T @ solution[:, -1], rtol=1e-6)
+    variances = of_index - (across * solution[:, :-1]).sum(axis=0)
+    ratios = joint.variances / variances
+    assert ratios.max() == pytest.approx(ratios.min(), rel=1e-4)
+    for left_out in range(1, 8):
+        kept = np.arange(len(covariance)) != left_out
+        weights = np.linalg.solve(covariance[np.ix_(kept, kept)], covariance[kept, left_out])
+        error = prior.values[left_out] - weights @ prior.values[kept]
+        assert joint.left_out[left_out - 1] == pytest.approx(error, rel=1e-5)
+
+
+@pytest.mark.parametrize("budget", [10, 25, 60, 200])
+@pytest.mark.parametrize("n_players", [12, 40])
+def test_a_plan_spends_its_budget_on_different_pairs(n_players, budget):
+    plan = plan_for(n_players, budget, [3])
+    assert budget - 1 <= plan.n_evaluations <= budget
+    pairs = np.concatenate([plan.with_gradients, plan.with_values])
+    assert pairs[0].all()
+    both = np.concatenate([pairs, ~pairs])
+    assert len(np.unique(both, axis=0)) == len(both)
+    again = plan_for(n_players, budget, [3])
+    assert (again.with_values == plan.with_values).all()
+
+
+def readings_of(plan, coefficients, sets):
+    """Return what a multilinear game without even part says."""
+    pairs = np.concatenate([plan.with_gradients, plan.with_values])
+    signs = np.where(pairs, 1.0, -1.0)
+    gradients = [slopes_of(z, sets) @ coefficients for z in signs[: len(plan.with_gradients)]]
+    middle = slopes_of(np.zeros(signs.shape[1]), sets) @ coefficients
+    return Readings(signs, products_of(signs, sets) @ coefficients, np.array(gradients), middle)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_few_passes_say_all_of_multilinear_games(scale):
+    n_players, rng = 20, np.random.default_rng(0)
+    singles = [(player,) for player in range(n_players)]
+    effects = scale * rng.normal(size=n_players)
+    found = solved(readings_of(plan_for(n_players, 10, [0]), effects, singles))
+    np.testing.assert_allclose(found.values, 2 * effects, rtol=1e-8)
+    assert not found.standard_errors.any()
+    # With one set of three, values and gradients.
+    sets = [*singles, (0, 1, 2)]
+    coefficients = np.append(effects, 2 * scale)
+    expected = 2 * effects
+    expected[:3] += 2 / 3 * 2 * scale
+    for budget, most in ((25, 0.1), (80, 0.02), (200, 1e-9)):
+        found = solved(readings_of(plan_for(n_players, budget, [0]), coefficients, sets))
+        error = np.abs(found.values - expected).sum() / np.abs(expected).sum()
+        assert error < most
+        assert found.values.sum() == pytest.approx(expected.sum(), rel=1e-9)
+
+
+def test_a_game_without_any_effect_is_zero():
+    plan = plan_for(12, 60, [0])
+    found = solved(readings_of(plan, np.zeros(12), [(player,) for player in range(12)]))
+    assert not found.values.any()
+    assert not found.standard_errors.any()
