@@ -1,0 +1,213 @@
+"""Values and input gradients of networks, beside values alone and captum's methods.
+
+    python benchmarks/gradients.py [--rows 3] [--seeds 2] [--only GRU]
+
+Networks of torch on data of scikit-learn, trained from each seed. The price is in evaluations a
+feature, at least ten: a forward and backward pass counts as three. Errors are Σ|error| / Σ|φ|, in
+the geometric mean over rows and seeds. `held`: how often 95 % intervals hold. The seconds are those
+of a row. The truth is the mean over random orders and their reverses. Cells in which gradients err
+most, beside values alone, come first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from captum.attr import IntegratedGradients, KernelShap, ShapleyValueSampling
+from coalition_games import FloatArray
+from sklearn.datasets import load_breast_cancer, load_digits
+from torch import nn
+
+from captum_ext import OddGP
+
+BUDGETS = (0.25, 0.5, 1, 2, 4, 8)
+PASS, FEWEST = 3, 10
+METHODS: dict[str, Any] = {
+    "gradients": lambda net, seed: OddGP(net, seed=seed, gradients=True),
+    "oddgp": lambda net, seed: OddGP(net, seed=seed),
+    "ShapleyValueSampling": lambda net, seed: ShapleyValueSampling(net),
+    "KernelShap": lambda net, seed: KernelShap(net),
+    "IntegratedGradients": lambda net, seed: IntegratedGradients(net),
+}
+
+
+class Tokens(nn.Module):
+    """A transformer or a GRU over patches, each of them a token."""
+
+    def __init__(self, size: int, is_recurrent: bool) -> None:
+        super().__init__()
+        self.size = size
+        self.embed = nn.Linear(size, 32)
+        self.place = nn.Parameter(torch.randn(64 // size, 32) / 4)
+        if is_recurrent:
+            self.body: nn.Module = nn.GRU(32, 32, batch_first=True)
+        else:
+            layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)
+            self.body = nn.TransformerEncoder(layer, 2)
+        self.head = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.body(self.embed(x.reshape(len(x), -1, self.size)) + self.place)
+        found = found[0][:, -1] if isinstance(found, tuple) else found.mean(dim=1)
+        scores: torch.Tensor = self.head(found)
+        return scores
+
+
+def convolutions() -> nn.Module:
+    """Return a convolutional network of images of 8 × 8."""
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)),
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 10),
+    )  # fmt: skip
+
+
+def dense(n: int, activation: nn.Module) -> nn.Module:
+    """Return a network of two dense layers."""
+    layers = [nn.Linear(n, 64), activation, nn.Linear(64, 64), activation, nn.Linear(64, 10)]
+    return nn.Sequential(*layers)
+
+
+PLACES = torch.arange(64)
+PATCHES, TWOS = PLACES // 2 % 4 + PLACES // 16 * 4, PLACES // 2
+NETWORKS: dict[str, tuple[str, Any, torch.Tensor | None]] = {
+    "MLP ReLU, cancer (30)": ("cancer", lambda: dense(30, nn.ReLU()), None),
+    "MLP tanh, cancer (30)": ("cancer", lambda: dense(30, nn.Tanh()), None),
+    "MLP GELU, digits (64)": ("digits", lambda: dense(64, nn.GELU()), None),
+    "MLP ReLU, digits (64)": ("digits", lambda: dense(64, nn.ReLU()), None),
+    "CNN, digits (16)": ("digits", convolutions, PATCHES[None]),
+    "CNN, digits (64)": ("digits", convolutions, None),
+    "transformer, digits (32)": ("digits", lambda: Tokens(2, False), TWOS[None]),
+    "GRU, digits (32)": ("digits", lambda: Tokens(2, True), TWOS[None]),
+}
+
+
+def data_of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows and labels; the baselines are the means of rows."""
+    if name == "cancer":
+        x, y = load_breast_cancer(return_X_y=True)
+        x = (x - x.mean(axis=0)) / x.std(axis=0)
+    else:
+        x, y = load_digits(return_X_y=True)
+        x = x / 16
+    return torch.tensor(x, dtype=torch.float32), torch.tensor(y)
+
+
+def trained(name: str, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """Return a network that has learned its data, these, and the mask of its features."""
+    of_data, make, mask = NETWORKS[name]
+    x, y = data_of(of_data)
+    torch.manual_seed(seed)
+    net = make()
+    optimizer = torch.optim.Adam(net.parameters(), 3e-3)
+    for _ in range(12):
+        for part in torch.split(torch.randperm(len(x)), 64):
+            optimizer.zero_grad()
+            torch.autograd.backward(nn.functional.cross_entropy(net(x[part]), y[part]))
+            optimizer.step()
+    return net.eval(), x, PLACES[None, : x.shape[1]] if mask is None else mask
+
+
+def truth(f: Any, n_players: int, n_orders: int) -> FloatArray:
+    """Return the means over random orders and their reverses, (M,)."""
+    rng, sums, steps = np.random.default_rng(0), np.zeros(n_players), np.arange(n_players + 1)
+    for _ in range(n_orders // 16):
+        half = np.argsort(rng.random((8, n_players)), axis=1)
+        orders = np.concatenate([half, half[:, ::-1]])
+        present = np.argsort(orders, axis=1)[:, None] < steps[:, None]
+        values = f(present.reshape(-1, n_players)).reshape(16, -1)
+        np.add.at(sums, orders, np.diff(values, axis=1))
+    return sums / (n_orders // 16 * 16)
+
+
+def cells_of(name: str, seed: int, n_rows: int, n_orders: int) -> Iterator[tuple[Any, ...]]:
+    """Yield a budget, a method, its error, whether intervals hold, and seconds, for each row."""
+    net, x, mask = trained(name, seed)
+    base, n_players = x.mean(dim=0, keepdim=True), int(mask.max()) + 1
+    rows = np.random.default_rng(seed).choice(len(x), n_rows, replace=False)
+    for row in rows.tolist():
+        one = x[row : row + 1]
+        target = int(net(one).argmax())
+
+        def f(present: Any, one: Any = one, target: int = target) -> FloatArray:
+            with torch.no_grad():
+                inputs = torch.where(torch.from_numpy(present)[:, mask[0]], one, base)
+                values: FloatArray = net(inputs)[:, target].double().numpy()
+                return values
+
+        exact = truth(f, n_players, n_orders)
+        for budget in BUDGETS:
+            n = max(FEWEST, round(budget * n_players))
+            common, groups = {"baselines": base, "target": target}, {"feature_mask": mask}
+            at_once = {**groups, "perturbations_per_eval": 64}
+            calls: dict[str, dict[str, Any]] = {
+                "gradients": {**groups, "n_samples": n},
+                "oddgp": {**groups, "n_samples": n},
+                "ShapleyValueSampling": {**at_once, "n_samples": max(1, n // n_players)},
+                "KernelShap": {**at_once, "n_samples": n},
+                "IntegratedGradients": {"n_steps": n // PASS},
+            }
+            for method, arguments in calls.items():
+                if method == "ShapleyValueSampling" and budget < 1:
+                    continue
+                torch.manual_seed(seed)
+                explainer = METHODS[method](net, seed)
+                started = perf_counter()
+                found = explainer.attribute(one, **common, **arguments)
+                seconds = perf_counter() - started
+                sums = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
+                if method != "IntegratedGradients":  # others repeat what a group gets
+                    np.divide(sums, np.bincount(mask[0], minlength=n_players), out=sums)
+                error, held = np.abs(sums - exact).sum() / np.abs(exact).sum(), np.nan
+                if method in ("gradients", "oddgp"):
+                    low, high = explainer.last_estimate.interval()
+                    held = ((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean()
+                    seconds = explainer.last_estimate.seconds.own
+                yield budget, method, error, held, seconds
+
+
+def main() -> None:
+    """Print all cells, those first in which gradients err most, and means by budget."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--orders", type=int, default=3200)
+    parser.add_argument("--only", default="", help="a part of the name of networks")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found = [
+        (name, *cell)
+        for name in NETWORKS
+        for seed in range(options.seeds)
+        if options.only in name
+        for cell in cells_of(name, seed, options.rows, options.orders)
+    ]
+    columns = ["network", "budget", "method", "error", "held", "seconds"]
+    table = pd.DataFrame(found, columns=columns)
+    table["log"] = np.log(table["error"])
+    keys = ["network", "budget"]
+    errors = np.exp(table.pivot_table("log", keys, "method"))[list(METHODS)]
+    of_method = {key: part.groupby(keys) for key, part in table.groupby("method")}
+    errors.insert(0, "ratio", errors["gradients"] / errors["oddgp"])
+    for method in ("gradients", "oddgp"):
+        errors[f"held, {method}"] = of_method[method]["held"].mean()
+        errors[f"s, {method}"] = of_method[method]["seconds"].mean()
+    pd.set_option("display.width", 250, "display.max_rows", None, "display.max_columns", None)
+    print(errors.sort_values("ratio", ascending=False).round(3))
+    by_budget = errors.groupby("budget")
+    summary = np.exp(np.log(errors[["ratio", *METHODS]]).groupby("budget").mean())
+    summary["worst ratio"] = by_budget["ratio"].max()
+    summary["least held"] = by_budget["held, gradients"].min()
+    print(summary.round(3))
+
+
+if __name__ == "__main__":
+    main()
