@@ -72,7 +72,7 @@ _SHARE, _MOST_PAIRS, _MOST_READINGS = 0.6, 8, 1024
 """Share of N^⅓ M^⅔ evaluations that gradients get, the most pairs with gradients, and the most
 gradients of players: a factorisation costs the cube of their number."""
 
-_FREEDOM, _FREEDOM_OF_PASS = 2.0, 1.0
+_FREEDOM, _FREEDOM_OF_PASS = 1.0, 1.0
 """Degrees of freedom of the errors, and those of each pair with gradients."""
 
 
