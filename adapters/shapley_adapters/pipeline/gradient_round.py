@@ -242,7 +242,7 @@ def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolAr
     are = np.logical_and(are_finite, slopes.any(axis=(1, 2)))
     if is_required and not are.all():
         bad = int(np.argmin(are))
-        kind = "zero everywhere" if are_finite[bad] else "not finite"
+        kind = "zero everywhere" if np.isfinite(slopes[bad]).all() else "not finite"
         raise DerivativeError(
             f"The gradients of row {row_number(rows[bad])} are {kind}: the model detaches, rounds "
             "or compares its inputs, or has no slope there. Pass gradients=False."
