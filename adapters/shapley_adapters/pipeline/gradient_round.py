@@ -31,7 +31,8 @@ from ..estimators.odd_gp.gradients import (
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game, SomeRows
 from ..workers import map_in_threads, n_threads_within_memory, n_workers_for, one_blas_thread
-from .one_round import BY_MEAN_SPEED, check_repeated_values, estimate_round
+from .one_round import BY_MEAN_SPEED, estimate_round
+from .repetition import Repetition
 from .result import Estimate, Seconds, blank_estimate
 from .run import largest_magnitude
 from .settings import Settings, default_budget
@@ -140,16 +141,16 @@ def estimate_by_gradients(game: Game, estimator: OddGP, settings: Settings) -> E
                 result.set_rows(row, row + 1, part.subset_row(place))
             result.evaluations[rows] += spent
             result.model_rows[rows] += spent // PASS
-    good, n_bad, n_checks = drawn[is_good], int((~is_good).sum()), 0
-    if len(good):
-        largest = max(group.largest for group in groups)
-        spent_on = result.evaluations[good]
-        n_checks = check_repeated_values(game, settings, good, ends[good], largest, spent_on)
+    good, n_bad = drawn[is_good], int((~is_good).sum())
+    some = SomeRows(game, good)
+    noise = Repetition.from_first_row(some, active[good], ends[good], settings)
+    if noise.difference is not None:
+        noise.difference.warn()
     choice = f"values alone for {n_bad} rows, whose gradients are zero or not finite"
     return replace(
         result,
         budget=settings.budget,
-        check_evaluations=n_checks,
+        check_evaluations=noise.n_evaluations,
         rounding=game.rounding,
         seconds=Seconds(of_model, perf_counter() - started - of_model),
         choice=choice if n_bad else "",
