@@ -30,7 +30,6 @@ NEEDS_TORCH = {
     "device_memory",
     "language_models",
     "random_state",
-    "surrogate_network",
     "surrogate_training",
     "value_functions_torch",
 }

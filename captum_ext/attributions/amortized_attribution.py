@@ -108,7 +108,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             `trained.validation_evaluations` how many of them validation took.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
-        from shapley_adapters.amortized.progress import Progress
+        from shapley_adapters.amortized.fitting import Progress
 
         delay = bar_delay(show_progress)
         tensors = gathered(inputs)
@@ -253,7 +253,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             function or with other baselines.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
-        from shapley_adapters.amortized.network_files import refusing, typed
+        from shapley_adapters.amortized.storage import refusing, typed
 
         loaded = AmortizedShapley.load(path, self.student, self._loadable)
         about = loaded.description

@@ -243,7 +243,7 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
 
 def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
-    from shapley_adapters.amortized.network_files import refusing
+    from shapley_adapters.amortized.storage import refusing
 
     with refusing(path, "explainer"):
         parts = torch.split(values.flatten(1), [math.prod(shape) for shape, _ in layout], dim=1)

@@ -96,7 +96,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             `trained.validation_evaluations` how many of them validation took.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
-        from shapley_adapters.amortized.progress import Progress
+        from shapley_adapters.amortized.fitting import Progress
 
         delay = None if checked_flag("silent", silent) else BAR_DELAY
         data = self.training_data if training_data is None else training_data

@@ -22,13 +22,14 @@ from shapley_adapters.amortized.efficiency_gaps import TrainingRows  # noqa: E40
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
-from shapley_adapters.amortized.objectives import (  # noqa: E402
+from shapley_adapters.amortized.training import (  # noqa: E402  # noqa: E402
+    Training,
+    draw_coalitions,
     efficient,
     label_loss,
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.training import Training, draw_coalitions  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning  # noqa: E402
 

@@ -19,7 +19,7 @@ def test_a_file_appears_whole(tmp_path):
 def test_a_full_disk_leaves_a_trained_network_as_it_was(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")
-    from shapley_adapters.amortized.network_files import read_file, write_file
+    from shapley_adapters.amortized.storage import read_file, write_file
     from shapley_adapters.amortized.unlike_rows import ReferenceRows
 
     write_file(tmp_path / "a", "rows", ReferenceRows(torch.zeros(1000)))

@@ -1,8 +1,8 @@
-"""Files of trained networks, taken apart and put together again with the right checksum."""
+"""Files of trained networks, taken apart and put together again with the right digest."""
 
-import hashlib
 import json
 import struct
+from itertools import chain
 
 
 def parts_of(data):
@@ -13,11 +13,17 @@ def parts_of(data):
 
 
 def signed(header, about, tensors):
-    """Return the file of these parts, with the right checksum; `about` is an object or a text."""
+    """Return the file of these parts, with the right digest; `about` is an object or a text."""
+    import safetensors.torch
+
+    from shapley_adapters.amortized.storage import digest
+
     text = about if isinstance(about, str) else json.dumps(about)
-    whole = {**header, "__metadata__": {"shapley_ext": text, "sha256": "0" * 64}}
-    raw = json.dumps(whole, separators=(",", ":")).encode()
-    raw += b" " * (-len(raw) % 8)
-    data = struct.pack("<Q", len(raw)) + raw + tensors
-    made = hashlib.sha256(data).hexdigest()
-    return data.replace(b'"sha256":"' + b"0" * 64, f'"sha256":"{made}'.encode(), 1)
+
+    def whole(**metadata):
+        raw = json.dumps({**header, "__metadata__": {"shapley_ext": text, **metadata}}).encode()
+        raw += b" " * (-len(raw) % 8)
+        return struct.pack("<Q", len(raw)) + raw + tensors
+
+    content = sorted(safetensors.torch.load(whole()).items())
+    return whole(digest=digest(text, *chain(*content)))

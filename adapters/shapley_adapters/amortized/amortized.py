@@ -21,17 +21,13 @@ from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
-from .fitting import built, outside_inference_mode
+from .fitting import Progress, built, outside_inference_mode
 from .ledger import Ledger
-from .network_files import read_file, refusing, write_file
 from .networks import build, default_student, with_players
-from .objectives import TARGETS, method_of
-from .progress import Progress
 from .refinement import Prediction, refined
 from .regressors import FittedRegressor, ScikitRegressor, is_regressor
-from .storage import Description, Fingerprint, with_weights
-from .training import TrainedNetwork, Training, check_target, train
-from .unlike_rows import MOST_ROWS
+from .storage import Description, Fingerprint, read_file, refusing, with_weights, write_file
+from .training import TARGETS, TrainedNetwork, Training, check_target, method_of, train
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""
@@ -334,19 +330,6 @@ class AmortizedShapley:
             path, "explainer", student if isinstance(student, nn.Module) else None
         )
         with refusing(path, "explainer"):
-            about.check(saved.fingerprint, 2)
-            saved.trained.errors.check(about.n_players, about.n_outputs)
-            saved.trained.gaps.check(about.n_outputs)
-            n_rows, size = saved.trained.reference.rows.shape
-            is_complete = (
-                set(about.settings) == set(Training().settings()) and saved.trained.history
-            )
-            if (
-                not 1 <= n_rows <= MOST_ROWS
-                or size != np.prod(about.input_shape)
-                or not is_complete
-            ):
-                raise ValueError("its reference, settings or history do not fit its header")
             row = about.input_shape if weights["centre"].numel() else [0]
             shapes = row, row, [about.n_outputs], [about.n_outputs]
             explainer = ExplainerNetwork(bare, *(torch.zeros(s, device="meta") for s in shapes))

@@ -19,8 +19,8 @@ from ..coalitions.tables import end_points
 from ..errors import InvalidArgumentError, row_number, warn_user
 from ..games.game import Game
 from .explainer_network import ExplainerNetwork
+from .fitting import Progress
 from .ledger import Ledger
-from .progress import Progress
 
 _FACTOR = 2.0
 """A warning needs a gap of at least this many times the largest gap of held-out rows."""
@@ -104,12 +104,6 @@ class HeldOutGaps:
     sizes: tuple[float, ...]
     largest: float
     n_rows: int
-
-    def check(self, n_outputs: int) -> None:
-        """Raise a ValueError if a file holds what no training gives."""
-        numbers = np.array([*self.sizes, self.largest + 1e-300, self.n_rows])
-        if len(self.sizes) != n_outputs or not ((numbers > 0) & (numbers < np.inf)).all():
-            raise ValueError(f"its gaps cannot be {numbers[:10]}")
 
     @classmethod
     def from_network(

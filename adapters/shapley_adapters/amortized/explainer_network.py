@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError, row_number
-from .embedding_network import EmbeddingNetwork
+from .networks import EmbeddingNetwork
 
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256

@@ -1,17 +1,19 @@
-"""Fitting networks: AdamW on row indices, and the weights of the best epoch."""
+"""Fitting networks: AdamW on row indices, the weights of the best epoch, and progress bars."""
 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from ..arguments import (
     checked_choice,
@@ -22,8 +24,46 @@ from ..arguments import (
 )
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
+from ..pipeline.one_round import BY_MEAN_SPEED
 from ..torch_support.random_state import seeded
-from .progress import Progress
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A progress bar for each part of a training.
+
+    Attributes
+    ----------
+    name : str
+        Name of the training, shown at the start of each bar.
+    delay : float, optional
+        Seconds from now until bars appear; None for no bars.
+    """
+
+    name: str = "training"
+    delay: float | None = None
+    _start: float = field(default_factory=time.monotonic)
+
+    def description(self, part: str) -> str:
+        """Return the text at the start of the bar of a part."""
+        return f"{self.name}: {part}"
+
+    @property
+    def remaining_delay(self) -> float | None:
+        """Remaining seconds until bars appear; None for no bars."""
+        return None if self.delay is None else max(0.0, self.delay - self.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
+        """Return the bar of a part, to be used in a `with` statement."""
+        delay, text = self.remaining_delay, self.description(part)
+        shown: dict[str, Any] = {"disable": delay is None, "delay": delay or 0.0, **BY_MEAN_SPEED}
+        return tqdm(total=total, initial=initial, desc=text, unit=f" {unit}", **shown)
+
 
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
 """The default learning rate, and the largest number of steps with it."""

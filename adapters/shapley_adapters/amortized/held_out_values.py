@@ -57,15 +57,6 @@ class HeldOutValues:
     standard_errors: ValueArray
     evaluations: int
 
-    @property
-    def absolute_error(self) -> float:
-        """Expected sum of the absolute errors of a row's values, relative to the values' size.
-
-        The mean of the absolute value of a normal number is √(2/π) standard deviations.
-        """
-        size = np.abs(self.values).sum()
-        return float(np.sqrt(2 / np.pi) * self.standard_errors.sum() / size) if size else 0.0
-
 
 def evaluations_of_label(n_players: int) -> int:
     """Return the default number of evaluations for the label of a row."""

@@ -7,14 +7,12 @@ the same. Its epochs, which evaluate nothing twice, begin anew.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from torch import Tensor
 
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
@@ -23,7 +21,7 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game, SomeRows
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
-from .network_files import read_file, write_file
+from .storage import digest, read_file, write_file
 
 if TYPE_CHECKING:
     from .efficiency_gaps import TrainingRows
@@ -37,18 +35,6 @@ _ROUNDING = 1e-3
 _REMEDY = "It is in folder=. Delete it, to pay for its rows again, or pass another folder."
 
 PartT = TypeVar("PartT")
-
-
-def digest(*parts: Any) -> str:
-    """Return a short digest of arrays, tensors, and other objects by their `repr`."""
-    hasher = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        is_array = isinstance(part, (np.ndarray, Tensor))
-        array = np.ascontiguousarray(part if is_array else repr(part))
-        hasher.update(f"{array.dtype}{array.shape}".encode())
-        content: Any = array.reshape(-1).view(np.uint8) if array.size else b""
-        hasher.update(content)
-    return hasher.hexdigest()
 
 
 @dataclass(frozen=True)

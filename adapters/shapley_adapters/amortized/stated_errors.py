@@ -35,19 +35,6 @@ _FAR = 2.0
 _LARGEST_EXPONENT = 200.0
 """Variances grow by at most this power of e, so that errors and their squares are finite."""
 
-_LIMITS = {
-    "sizes": (1e-100, 1e100),  # within which squares are finite
-    "gap_sizes": (1e-100, 1e100),
-    "usual": (1e-6, 1e15),
-    "largest": (1e-6, 1e15),
-    "slope": (0.0, _STEEPEST),
-    "slope_beyond": (0.0, _STEEPEST),
-    "gap_weight": (0.1, 100.0),
-    "scale": (0.0, 1e15),
-    "freedom": (float(_CHOICES_OF_FREEDOM.min()), float(_CHOICES_OF_FREEDOM.max())),
-}
-"""Limits of the numbers in a file, by name; fits do not leave them."""
-
 _PSEUDO_ROWS = 2.0
 """Rows with the errors of a mean player, which are added to those of each player."""
 
@@ -111,17 +98,6 @@ class StatedErrors:
     gap_weight: float
     scale: float
     freedom: float
-
-    def check(self, n_players: int, n_outputs: int) -> None:
-        """Raise a ValueError if a file holds what no fit gives."""
-        shapes = self.sizes.shape, np.shape(self.gap_sizes)
-        for name, (smallest, largest) in _LIMITS.items():
-            numbers = np.asarray(getattr(self, name))
-            is_within = ((numbers >= smallest) & (numbers <= largest)).all()
-            if not is_within or shapes != ((n_players, n_outputs), (n_outputs,)):
-                raise ValueError(f"its {name} must be numbers from {smallest} to {largest}")
-        if self.largest < self.usual:
-            raise ValueError("its largest distance must be at least its usual one")
 
     @classmethod
     def fit(

@@ -25,7 +25,7 @@ _FEWEST, _MOST = 16, 128
 _MOST_USED, _MOST_NUMBERS = 2**14, 2**23
 """Bounds on the training rows that are copied to be shifted, and on their numbers in total."""
 
-MOST_ROWS, MOST_NUMBERS = 512, 2**20
+_MOST_STORED, _MOST_STORED_NUMBERS = 512, 2**20
 """Bounds on the number of stored rows, and on their numbers in total."""
 
 _ROWS_AT_ONCE = 256
@@ -179,7 +179,7 @@ class ReferenceRows:
     ) -> ReferenceRows:
         """Return random training rows."""
         size = max(1, int(np.prod(inputs.shape[1:])))
-        n_rows = min(MOST_ROWS, max(1, MOST_NUMBERS // size), len(training_rows))
+        n_rows = min(_MOST_STORED, max(1, _MOST_STORED_NUMBERS // size), len(training_rows))
         order = np.random.default_rng([seed, 8]).permutation(len(training_rows))
         return cls(_standardised(network, inputs[np.sort(training_rows[order[:n_rows]])]))
 

@@ -142,8 +142,8 @@ class SurrogateModel:
 
         `progress_delay` is in seconds; None for no progress bars.
         """
+        from ..amortized.fitting import Progress
         from ..amortized.ledger import Ledger
-        from ..amortized.progress import Progress
         from .surrogate_training import TrainedSurrogate
 
         progress = Progress("Surrogate", progress_delay)
