@@ -87,7 +87,7 @@ def write_file(path: Path | str, kind: str, content: Any) -> None:
         ) from error
     metadata = {_KEY: text, "digest": digest(text, *chain(*sorted(tensors.items())))}
     with replaced(path) as part:
-        safetensors.torch.save_file(tensors, part, metadata)
+        part.write_bytes(safetensors.torch.save(tensors, metadata))
 
 
 def read_file(path: Path | str, kind: str, content: type[T], remedy: str = _REMEDY) -> T:
