@@ -4,7 +4,8 @@
 
 Games of 5, 8 and 12 players with main effects, products of two and three players. Noise is added
 to each answer: of equal size, or growing with the players that are present; its standard deviation
-is .001 to 10 times that of the game's values. And answers that are 0 or 1, with a chance. Each cell
+is .001 to 10 times that of the game's values. Or it is in 5 % of the answers. And answers that are
+0 or 1, with a chance. Each cell
 is over 30 games. Players of a game have errors in common, so that the standard error of a cell is
 that of the means of its games. A cell loses if it is outside .92 to .98 by more than two of these;
 such cells come first. Needs no data.
@@ -33,7 +34,7 @@ Value = Callable[[FloatArray], FloatArray]
 
 LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
 ALGORITHMS = ("oddgp", "leastsquares", "randomorder", "shear")
-BUDGETS = ((5, 200), (8, 200), (12, 200), (12, 1000))
+BUDGETS = ((5, 200), (8, 200), (12, 60), (12, 200), (12, 1000))
 N_GAMES = 30
 LEAST, MOST = 0.92, 0.98
 
@@ -87,7 +88,9 @@ def random_model(value: Value, sd: float, kind: str, level: float, seed: int) ->
     def answer(x: FloatArray) -> FloatArray:
         if kind == "labels":
             return (rng.random(len(x)) < value(x)).astype(float)
-        scale = 1.0 if kind == "equal" else 0.1 + x[:, 0] + x.mean(axis=1) ** 2
+        scale = 1.0 if kind != "growing" else 0.1 + x[:, 0] + x.mean(axis=1) ** 2
+        if kind == "rare":
+            scale = (rng.random(len(x)) < 0.05).astype(float)
         noise: FloatArray = level * sd * scale * rng.normal(size=len(x))
         return value(x) + noise
 
@@ -177,7 +180,7 @@ def main() -> None:
         cell(algorithm, n_players, budget, kind, level, repeats, options.games)
         for algorithm in algorithms
         for n_players, budget in budgets
-        for kind, level in [*noises, ("labels", 1.0)]
+        for kind, level in [*noises, ("rare", 1.0), ("rare", 10.0), ("labels", 1.0)]
         for repeats in (1, 2)
     ]
     holds = [one.beyond <= 2 for one in cells]

@@ -273,7 +273,7 @@ def test_the_budget_is_shared():
     x = examples(1, 12)
     method = Centroid([OddGP(counted, seed=0), Shear(counted, seed=0, cooperators="random")])
     method.attribute(x, n_samples=200)
-    assert 150 < sum(calls) <= 202  # and one row to look at the output, each
+    assert 150 < sum(calls) <= 1.05 * 200  # the rest looks for random answers
     with pytest.raises(BudgetError, match="which several share"):
         Centroid(method.attribution_methods[::-1]).attribute(x, n_samples=20)
     with pytest.raises(BudgetError, match="at least 2"):

@@ -231,7 +231,7 @@ def test_large_batches():
     made = attributed(recorder, x)
     product = x.prod(dim=1)[:, None].expand(-1, 3) / 3
     torch.testing.assert_close(made, product + x * torch.tensor([1.0, 0.0, 0.0]), **EXACT)
-    assert sum(recorder.sizes) == 8 * 20_000 + 3  # which check that it is deterministic
+    assert sum(recorder.sizes) <= 1.05 * 8 * 20_000  # the rest looks for random answers
     # Batches grow: with the smallest ones there would be 2,500 of them.
     assert len(recorder.sizes) <= 300
 

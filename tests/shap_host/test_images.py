@@ -241,7 +241,7 @@ def test_best_explains_large_images_by_their_quadrants():
     explainer = shap.Explainer(seen, masker, algorithm="best", seed=0)
     assert (explainer.budget_of(images).evaluations == 500).all()
     sv = explainer(images, error_bounds=True)
-    assert sum(map(len, seen.calls)) <= 2 * 500 + 3
+    assert sum(map(len, seen.calls)) <= 1.05 * 2 * 500
     assert explainer.last_estimate.choice == (
         "hierarchy: squares of squares, because the image has 1024 pixels, more than 64; at most "
         "500 evaluations, as in shap"

@@ -1,6 +1,5 @@
 """Errors that networks state, and attributions of networks refined by evaluations, in shap."""
 
-import re
 import warnings
 from typing import Any
 
@@ -156,26 +155,6 @@ def test_without_evaluations_nothing_is_refined():
         made(ROWS[:3], max_evals=20)
     with pytest.raises(InvalidArgumentError, match=r"tolerance needs efficient=True"):
         made(ROWS[:3], tolerance=0.1)
-
-
-def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
-    monkeypatch.setattr("shap_ext.explainers.amortized_explainer.BAR_DELAY", 0.0)
-    made = shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X[:60], epochs=2, seed=0)
-    made.fit()
-    line = next(line for line in capsys.readouterr().err.splitlines() if "for validation" in line)
-    trained = made.trained
-    n_validation = trained.validation_evaluations
-    n_training = trained.evaluations - n_validation
-    assert f": {n_training:,} evaluations for training, {n_validation:,} for validation" in line
-    last = min(trained.trained.history, key=lambda record: record.absolute_error)
-    error, uncertainty = re.search(r"attributions (\S+) ± (\S+) of their size", line).groups()
-    ratio = last.standard_error / last.absolute_error
-    assert float(uncertainty) / float(error) == pytest.approx(ratio, rel=0.05)
-    assert "; efficiency gap" in line
-    n_rows = trained.evaluations // 64  # by `oddgp`, as the values of held-out rows
-    assert f"oddgp explains {n_rows} rows as well as these" in line
-    made.fit(silent=True)
-    assert "for validation" not in capsys.readouterr().err
 
 
 def test_zero_evaluations_are_the_pass_alone(explainer):

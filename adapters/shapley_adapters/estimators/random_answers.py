@@ -15,6 +15,9 @@ those of equal noise: measured on noise that grows with the coalition, .3 to .5.
 _LEAST_RATIO = 0.1
 """Least variance of an answer over the mean variance, by a regression that may go below 0."""
 
+MOST_COMPARED = 256
+"""Values of a row that are compared with a fit: its costs grow with their square."""
+
 _PLAYERS_AT_ONCE = 4096
 """Players whose signs are in memory at once, where there are more of them than coalitions."""
 
@@ -100,6 +103,8 @@ def most_surprising(
 ) -> IntArray:
     """Return inner coalitions of each row, (R, n), those whose values differ most from a fit.
 
+    Among the first ones, `MOST_COMPARED`.
+
     Parameters
     ----------
     values : array, (R, C, K)
@@ -112,7 +117,9 @@ def most_surprising(
     """
     parts = [slice(None)] if len(coalitions) == 1 else [slice(r, r + 1) for r in range(len(values))]
     found = []
-    for of_part, members, count in zip(parts, coalitions, counts, strict=True):
+    for of_part, members, count in zip(
+        parts, coalitions, np.minimum(counts, 2 + MOST_COMPARED), strict=True
+    ):
         inner = values[of_part, 2:count].transpose(0, 2, 1)  # (P, K, C − 2)
         largest = np.abs(inner).max(axis=(1, 2), keepdims=True)
         inner = inner / np.maximum(largest, 1e-300)  # squares overflow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
@@ -243,6 +243,12 @@ class Evaluator:
     memory: ValueMemory | None = None
     spent: list[float] = field(default_factory=lambda: [0.0])
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
+
+    def anew(self) -> Evaluator:
+        """Return one that evaluates also what is known, in batches of the same sizes."""
+        again = replace(self, memory=None, on_progress=lambda _: None)
+        again._timed_sizes.update(self._timed_sizes)
+        return again
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""

@@ -142,8 +142,8 @@ def estimate_by_gradients(game: Game, estimator: OddGP, settings: Settings) -> E
             result.evaluations[rows] += spent
             result.model_rows[rows] += spent // PASS
     good, n_bad = drawn[is_good], int((~is_good).sum())
-    some = SomeRows(game, good)
-    noise = Repetition.from_first_row(some, active[good], ends[good], settings)
+    evaluate = Evaluator(SomeRows(game, good), settings.batch_size)
+    noise = Repetition.from_first_row(evaluate, active[good], ends[good], settings)
     if noise.difference is not None:
         noise.difference.warn()
     choice = f"values alone for {n_bad} rows, whose gradients are zero or not finite"

@@ -90,13 +90,15 @@ def unchecked_round(
         evaluate = Evaluator(
             run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
         )
+        ask_again = Evaluator(game, settings.batch_size, spent=evaluate.spent)
         if n_workers > 1:  # an error says which row it is, before the workers and in them
             name_row = partial(raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
+            ask_again = replace(ask_again, on_error=partial(raise_with_row, game))
         (drawn_ends,) = evaluate([run.ends_request()])
         ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
         seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
-        noise = Repetition.from_first_row(game, run.active, ends, settings)
+        noise = Repetition.from_first_row(ask_again, run.active, ends, settings)
         if noise.is_random and run.can_be_random:
             run = run.for_random_model()
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)

@@ -11,7 +11,6 @@ from ..array_types import BoolArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..games.evaluation import Evaluator, Request
-from ..games.game import Game
 from .settings import Settings
 
 _DIFFERENCE = 2.0**-8
@@ -72,30 +71,31 @@ class Difference:
         output = int(np.abs(self.first - self.second).argmax())
         first, second = f"{self.first[output]:.6g}", f"{self.second[output]:.6g}"
         if self.cause == "influence":
-            text = (
-                "The rows of a batch influence each other: the model returned "
-                f"{first} and {second} for the same input beside other rows. The attributions then "
-                "depend on the size of batches, and error bars do not hold that. Let the model "
-                "treat each row alone: model.eval() for batch normalisation, no softmax or mean "
-                "over the first axis. Or call it with one row at a time: in shap explain lambda x: "
+            warn_user(
+                f"The rows of a batch influence each other: the model returned {first} and "
+                f"{second} for the same input beside other rows. The attributions then depend on "
+                "the size of batches, and error bars do not hold that. Let the model treat each "
+                "row alone: model.eval() for batch normalisation, no softmax or mean over the "
+                "first axis. Or call it with one row at a time: in shap explain lambda x: "
                 "[model(row[None])[0] for row in x], in captum one example with "
-                "perturbations_per_eval=1."
+                "perturbations_per_eval=1.",
+                subject="repeated values",
             )
-        else:
-            held = "Error bars hold that noise; repeats= evaluates each coalition several times. "
-            if self.cause == "shared noise":
-                held = (
-                    "All rows of a batch share that noise, such as one dropout mask, and error "
-                    "bars cannot hold it. "
-                )
-            text = (
-                f"The model is not deterministic: it returned {first} and {second} for the same "
-                f"input. {held}Switch off the random parts of the model (model.eval() for "
-                "dropout), let it start from a fixed seed in each call, or average many outputs "
-                "inside it. If its rows influence each other within a batch, as in batch "
-                "normalisation, explain one that treats each row alone."
+            return
+        held = "Error bars hold that noise; repeats= evaluates each coalition several times."
+        if self.cause == "shared noise":
+            held = (
+                "All rows of a batch share that noise, such as one dropout mask, and error bars "
+                "cannot hold it."
             )
-        warn_user(text, subject="repeated values")
+        warn_user(
+            f"The model is not deterministic: it returned {first} and {second} for the same "
+            f"input. {held} Switch off the random parts of the model (model.eval() for dropout), "
+            "let it start from a fixed seed in each call, or average many outputs inside it. If "
+            "its rows influence each other within a batch, as in batch normalisation, explain one "
+            "that treats each row alone.",
+            subject="repeated values",
+        )
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Repetition:
 
     @classmethod
     def from_first_row(
-        cls, game: Game, active: BoolArray, ends: ValueArray, settings: Settings
+        cls, evaluate: Evaluator, active: BoolArray, ends: ValueArray, settings: Settings
     ) -> Repetition:
         """Evaluate half of the players of the first row twice, and all of them once more.
 
@@ -138,7 +138,7 @@ class Repetition:
         ones. Models in training mode are not checked: the hosts warn of them, and their rows may
         need a batch.
         """
-        rows = np.flatnonzero(active.any(axis=1))
+        game, rows = evaluate.game, np.flatnonzero(active.any(axis=1))
         is_known = settings.n_repeats > 1 or game.is_random or game.is_in_training_mode
         if settings.is_for_training or is_known or not len(rows):
             return cls()
@@ -146,7 +146,6 @@ class Repetition:
         noise, between = max(_NOISE, rounding), max(_DIFFERENCE, rounding)
         if (ends[row] == np.round(ends[row])).all():
             return cls(may_continue=True, smallest=between)
-        evaluate = Evaluator(game, settings.batch_size)
         players = np.flatnonzero(active[rows[0]])
         largest = float(np.abs(ends).max())
         for n_spent in range(2, 2 * _MOST_PAIRS + 1, 2):

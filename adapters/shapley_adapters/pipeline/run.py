@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError, first_row
 from ..estimators.draws import Draws
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
-from ..estimators.random_answers import most_surprising
+from ..estimators.random_answers import MOST_COMPARED, most_surprising
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import Game
@@ -507,7 +507,7 @@ class Run:
                 done.append(rows)
             else:
                 samples.append((replace(rows, is_checked=True), *self._surprising(rows, n_each)))
-        evaluate = replace(evaluate, memory=None, on_progress=lambda _: None)
+        evaluate = evaluate.anew()
         answers = evaluate([sample for _, sample, _ in samples])
         for (rows, sample, repeated), again in zip(samples, answers, strict=True):
             self.warnings.n_repeated += sample.n_pairs
@@ -525,7 +525,7 @@ class Run:
         each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
         rows = pending.group.rows
         counts = np.floor((rows + 1) * each) - np.floor(rows * each)
-        n_inner = pending.design.table.counts.min() - 2
+        n_inner = min(pending.design.table.counts.min() - 2, MOST_COMPARED)
         n_again: IntArray = np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
         return n_again
 
