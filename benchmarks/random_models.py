@@ -34,7 +34,7 @@ Value = Callable[[FloatArray], FloatArray]
 
 LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
 ALGORITHMS = ("oddgp", "leastsquares", "randomorder", "shear")
-BUDGETS = ((5, 200), (8, 200), (12, 60), (12, 200), (12, 1000))
+BUDGETS = ((5, 200), (8, 200), (12, 110), (12, 200), (12, 1000))
 N_GAMES = 30
 LEAST, MOST = 0.92, 0.98
 
