@@ -268,8 +268,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         -------
         named tuple
             `evaluations` and `model_rows` of each example, (B,): evaluations times rows of the
-            distribution of baselines. Two or three further evaluations in a call look for random
-            answers. Without `n_samples`, `Best` may evaluate all coalitions instead, where that
+            distribution of baselines. At most 5 % more, or four, look for random answers. Without
+            `n_samples`, `Best` may evaluate all coalitions instead, where that
             takes less time.
 
         Raises

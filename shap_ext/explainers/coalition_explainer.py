@@ -265,8 +265,8 @@ class CoalitionExplainer(ModelExplainer):
         -------
         named tuple
             `evaluations` and `model_rows` of each row, (R,): evaluations times background rows.
-            Two or three further evaluations in a call look for random answers. Without `max_evals`,
-            `best` may evaluate all coalitions instead, where that takes less time.
+            At most 5 % more, or four, look for random answers. Without `max_evals`, `best` may
+            evaluate all coalitions instead, where that takes less time.
 
         Raises
         ------
