@@ -4,10 +4,9 @@ import inspect
 
 import numpy as np
 import pytest
-import torch
 
-import captum_ext
 import shap_ext
+from tests.helpers.optional import captum_ext, torch
 
 EXPLAINER = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, 3)), seed=0)
 METHOD = captum_ext.OddGP(lambda x: x.sum(dim=1), seed=0)
