@@ -195,8 +195,7 @@ def fit(
     n_steps = schedule.epochs * -(-len(training_rows) // schedule.batch_size)
     rate = schedule.rate(n_steps)
     device = next(network.parameters()).device
-    parameters = network.to(device).parameters()
-    optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=weight_decay)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=weight_decay)
     cycle = None
     if schedule.learning_rate_schedule == "one_cycle":
         cycle = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=n_steps)

@@ -34,7 +34,6 @@ from ..workers import map_in_threads, n_threads_within_memory, n_workers_for, on
 from .one_round import BY_MEAN_SPEED, estimate_round
 from .repetition import Repetition
 from .result import Estimate, Seconds, blank_estimate
-from .run import largest_magnitude
 from .settings import Settings, default_budget
 
 
@@ -76,11 +75,6 @@ class _Group:
         both = np.stack([pairs, ~pairs], axis=1).reshape(1, -1, pairs.shape[1])
         table = CoalitionTable(both, np.array([both.shape[1]]))
         return Request(self.rows, table, self.players, n_players)
-
-    @property
-    def largest(self) -> float:
-        """The largest value, regardless of signs."""
-        return max(largest_magnitude(self.of_passes), largest_magnitude(self.values))
 
     def readings(self, row: int) -> Readings:
         """Return the odd parts and mean gradients of a row."""
