@@ -180,11 +180,6 @@ class ForwardFunctionGame(Game):
         return max(1, rows // self.baselines.n_draws)
 
     @property
-    def has_common_empty_value(self) -> bool:
-        """Whether examples without any features are the same input of the same forward function."""
-        return all(len(part) == 1 for part in self._beside_inputs())
-
-    @property
     def evaluates_first_alone(self) -> bool:
         """Whether the first forward passes have one row, and later ones more."""
         return self.n_rows * self.baselines.n_draws == 1 and self.perturbations_per_eval != 1

@@ -73,7 +73,6 @@ class MaskedTable(GameOfModel):
     _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
-    has_common_empty_value = True  # a row without columns is the background, whichever row it is
     has_single_outputs = True
 
     def __post_init__(self) -> None:

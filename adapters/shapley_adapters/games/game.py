@@ -140,11 +140,6 @@ class Game:
         return self.draws_values
 
     @default
-    def has_common_empty_value(self) -> bool:
-        """Whether all rows have the same value without any player."""
-        return False
-
-    @default
     def evaluates_first_alone(self) -> bool:
         """Whether the first calls of the model have one row, and later ones more."""
         return False

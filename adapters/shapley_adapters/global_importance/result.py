@@ -78,12 +78,6 @@ class SampledRows(SomeRows):
         order = np.array(sorted(range(len(ranks)), key=ranks.__getitem__), dtype=np.intp)
         return cls(game, np.sort(order[:n_rows]), digests)
 
-    @property
-    def has_common_empty_value(self) -> bool:
-        """Whether all rows have the same value without any player."""
-        is_common: bool = self.game.has_common_empty_value
-        return is_common
-
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of each sampled row."""
         return [self.digests[row] for row in self.rows]
