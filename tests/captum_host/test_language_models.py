@@ -1,5 +1,6 @@
 """captum's LLMAttribution with the methods of this package: its arguments, inputs and results."""
 
+import importlib.util
 import inspect
 from typing import Any
 
@@ -35,6 +36,9 @@ pytestmark = pytest.mark.filterwarnings("error")
 PROMPT, TARGET = "the cat sat on", "a mat slowly"
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
+needs_networks = pytest.mark.skipif(
+    importlib.util.find_spec("safetensors") is None, reason="safetensors is not installed"
+)
 every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 MODEL, TOKENIZER = TinyLanguageModel(), WordTokenizer()
@@ -434,7 +438,9 @@ def long_tokens():
             lambda: attributed(Shear(MODEL, cooperators="hessian"), long_tokens(), n_samples=60),
             "the parts of a prompt are there or not",
         ),
-        (lambda: attributed(SimShap(MODEL)), r"SimShap.*Pass an estimator"),
+        pytest.param(
+            lambda: attributed(SimShap(MODEL)), r"SimShap.*Pass an estimator", marks=needs_networks
+        ),
         *(
             (lambda make=make, n=n: attributed(make(MODEL), num_trials=n), "num_trials")
             for make, n in ((Exact, 0), (FeatureAblation, "2"), (Exact, 1.5))

@@ -185,8 +185,8 @@ def test_other_programs_read_the_parts(out):
     if out.suffix != ".npz":
         assert [*found.columns] == [*NAMES, "base_value", "evaluations"]
         found = found[NAMES]
-    # pandas' own parser of CSV may err in the last bit.
-    np.testing.assert_allclose(found, stream.values, rtol=1e-14 if out.suffix == ".csv" else 0)
+    # pandas' own parser of CSV may err in the last bits.
+    np.testing.assert_allclose(found, stream.values, rtol=1e-12 if out.suffix == ".csv" else 0)
 
 
 # What cannot be explained
