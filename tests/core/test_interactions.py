@@ -404,6 +404,28 @@ def test_the_process_errs_less_than_its_bars(index, shares):
     assert errors.sum() < 0.1 * np.abs(truth).sum()
 
 
+@pytest.mark.parametrize("n_players", [13, 30, 60])
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_functions_of_how_many_are_present_do_not_hide_who_they_are(index, n_players):
+    effects = np.random.default_rng(n_players).lognormal(size=n_players) / n_players
+    saturating = 1 - np.exp(-5 * np.arange(n_players + 1) / n_players)
+
+    def value(coalitions):
+        return saturating[coalitions.sum(axis=1)] + 0.3 * coalitions @ effects
+
+    game = FunctionGame(value, n_players)
+    shares = np.full(n_players, 1 / n_players)
+    if index == "banzhaf":
+        shares = scipy.stats.binom(n_players - 1, 0.5).pmf(np.arange(n_players))
+    truth = 0.3 * effects + shares @ np.diff(saturating)
+    found = semivalues_of(game, index, core.OddGP(), seed=0, budget=4 * n_players)
+    errors = found.values[0, :, 0] - truth
+    assert np.linalg.norm(errors) < 0.2 * np.linalg.norm(truth)
+    assert np.ptp(errors) < 1e-3 * np.ptp(truth)
+    lower, upper = found.interval()
+    assert np.mean((lower[0, :, 0] <= truth) & (truth <= upper[0, :, 0])) > 0.9
+
+
 @pytest.mark.parametrize(
     "index", ["moebius", ("beta", 0, 1), ("beta", "a", 1), [0.5, 0.6], [-0.5, 1.5], 3, []]
 )

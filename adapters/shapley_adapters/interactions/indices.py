@@ -198,6 +198,19 @@ def _by_members(family: Family, size: int, n_players: int) -> FloatArray:
     return weights
 
 
+@lru_cache(maxsize=256)
+def _sums_of_sizes(family: Family, size: int, n_players: int) -> FloatArray:
+    """Return the sum of the weights of values by the size of S, (M + 1,)."""
+    weights, n_others = _by_members(family, size, n_players), n_players - size
+    inside, sizes = np.nonzero(weights)
+    log = np.log(scipy.special.comb(size, inside)) + np.log(np.abs(weights[inside, sizes]))
+    log += scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(sizes - inside + 1)
+    log -= scipy.special.gammaln(n_others - sizes + inside + 1)
+    of_each = np.sign(weights[inside, sizes]) * np.exp(log)
+    sums: FloatArray = np.bincount(sizes, of_each, n_players + 1)
+    return sums
+
+
 def _differences(weights: list[Fraction]) -> FloatArray:
     """Return Σ_i (−1)^i C(n − o, i) u_{o+i} for each number o of others, n in all."""
     whole, common = _whole(weights)
@@ -262,6 +275,11 @@ class IndexOfSize:
         inside = members[:, self.sets].sum(axis=2)
         weights: FloatArray = self.by_members[inside, members.sum(axis=1)[:, None]]
         return weights
+
+    @property
+    def sums_of_sizes(self) -> FloatArray:
+        """The sum of the weights of all values of coalitions of each size, (M + 1,)."""
+        return _sums_of_sizes(self.family, self.size, self.n_players)
 
     def sum_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> float:
         """Return the sum of squared weights of all values, or of all odd or even parts.
@@ -398,6 +416,11 @@ class Index:
         """Return the sum of squared weights of each set, (k,); see `IndexOfSize`."""
         sums = [part.sum_of_squares(parity, of_sizes) for part in self.parts]
         return np.repeat(sums, [len(part.sets) for part in self.parts])
+
+    def of_functions_of_size(self, functions: FloatArray) -> FloatArray:
+        """Return the index, (k, K), of games that are functions of the size alone, (M + 1, K)."""
+        of_parts = [part.sums_of_sizes @ functions for part in self.parts]
+        return np.repeat(of_parts, [len(part.sets) for part in self.parts], axis=0)
 
     def covariances(
         self, signs: FloatArray, tau: FloatArray, shares: FloatArray, parity: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,11 @@ _FIRST_STEPS, _STEPS = 10, 3
 
 _GAINED = 1e-3
 """Share of the log likelihood, below which a fit stops."""
+
+_IN_FAVOUR = 5.0
+"""Gain of the log likelihood by a function of how many players are present, from which on it is
+kept. With 3, one in sixty games of all sizes keeps one by chance, with intervals that are too
+short. Games that saturate gain far more."""
 
 _AMOUNTS, _OF_OTHERS = np.log([1e-3, 0.03, 0.3, 3.0]), np.log(0.03)
 _NOISES = np.log([0.03, 1.0])
@@ -76,6 +82,8 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     """Return the fit to all values of a prior: few values first, then sparse sets.
 
     With distances between the players on a graph, (M, M), sets of near players may come before.
+    Last comes a function of how many players are present, if values are in favour; not for labels,
+    whose noise depends on that.
     """
     n, n_players = prior.data.signs.shape
     h, inverse = maximised(prior.first(_FEW), None, _FIRST_STEPS)
@@ -88,22 +96,28 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
         h, inverse = maximised(prior.first(LEARNED_FROM), h, _STEPS)
+    if not prior.are_labels:
+        seen, with_it = prior.first(LEARNED_FROM), replace(prior, has_function_of_size=True)
+        start = np.where(with_it.high > prior.high, with_it.centre, h)
+        other, of_other = maximised(with_it.first(LEARNED_FROM), start, _STEPS)
+        if with_it.first(LEARNED_FROM).evidence(other)[0] > seen.evidence(h)[0] + _IN_FAVOUR:
+            return Fit(with_it, other, found, of_other)
     return Fit(prior, h, found, inverse)
 
 
 def alike(prior: Prior) -> list[FloatArray]:
     """Return hyperparameters in which all players are alike: more or less of each component."""
     first = prior.n_players
-    noise = first + len(prior.parities)
+    of_size = first + len(prior.parities)
     found = []
     for amount, level, of_noise in itertools.product(
-        _AMOUNTS, range(first, noise), _NOISES[: 1 if prior.are_labels else None]
+        _AMOUNTS, range(first, of_size), _NOISES[: 1 if prior.are_labels else None]
     ):
         h = prior.centre.copy()
-        h[first:noise] = amount + _OF_OTHERS
+        h[first:of_size] = amount + _OF_OTHERS
         h[level] = amount
         if not prior.are_labels:
-            h[noise] = amount + of_noise
+            h[of_size + 1] = amount + of_noise
         found.append(h)
     return found
 

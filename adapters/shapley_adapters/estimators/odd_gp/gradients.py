@@ -146,7 +146,7 @@ class GradientPrior:
         )
         self.sd = np.concatenate([self.prior.sd, np.full(n_players, _SD_SHARE), _SD_ERRORS])
         self.sd[:n_players] = _SD_STRENGTH
-        of_components = slice(n_players, n_players + len(_LOG_COMPONENTS))
+        of_components = np.delete(np.arange(n_players, len(self.prior.centre)), -2)
         self.centre[of_components], self.sd[of_components] = _LOG_COMPONENTS, _SD_COMPONENTS
         self.low, self.high = self.centre - 6 * self.sd, self.centre + 6 * self.sd
         n_of_prior = len(self.prior.centre)
@@ -170,7 +170,7 @@ class GradientPrior:
     def covariance(self, h: FloatArray, powers: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values, the gradients at coalitions, and in the middle."""
         prior, n_values, n_players = self.prior, self.n_values, self.prior.n_players
-        strengths, _, noise = prior.variances(h)
+        strengths, *_, noise = prior.variances(h)
         shares, (of_noise, of_shared, of_middle) = self.errors(h)
         n = self.map.shape[0]
         found = np.empty((n + n_players, n + n_players))
@@ -235,7 +235,7 @@ class GradientPrior:
         The noise of values is a part of the game, and in both.
         """
         prior = self.prior
-        strengths, _, noise = prior.variances(h)
+        strengths, *_, noise = prior.variances(h)
         of_corners, variances = prior.index_covariances(h, index)
         found = self.map @ of_corners
         weights = index.weights_of_part(self.readings.signs > 0, ODD)

@@ -85,7 +85,7 @@ def with_near_sets(prior: Prior, h: FloatArray, distances: FloatArray) -> tuple[
     near = NearSets.from_distances(distances, 2 if prior.data.parity == EVEN else 3)
     if not len(near.players):
         return prior, h
-    strengths, of_components, _ = prior.variances(h)
+    strengths, of_components, *_ = prior.variances(h)
     components = slice(len(strengths), len(strengths) + len(of_components))
     first, best = prior.first(_DECIDING), (prior, h)
     most = first.evidence(h)[0] - _IN_FAVOUR

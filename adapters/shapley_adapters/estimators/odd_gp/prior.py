@@ -8,6 +8,8 @@ u of the players, Σ u = 1:
 * all larger odd sets, and all even sets of two or more, Var c_T ∝ Π_{j∈T} tanh(ℓ u_j), at fixed
   levels ℓ: sets of about three players, of some more, of very many. With x = ℓ Σ_j u_j z_j z′_j,
   the kernels are sinh(x) and cosh(x) less their lowest sets: one exponential makes all of them;
+* a function of how many players are present, which saturates in many games: polynomials in the mean
+  of z, Σ_k a_k T_k(t), T_k those of Chebyshev, Var a_k ∝ k⁻³;
 * sparse sets with variances of their own, which trees have; see `sparse_sets`;
 * noise: the values of single coalitions, which are a part of the game, too.
 
@@ -50,6 +52,10 @@ _FEWEST_OF_LABELS, _OF_EACH, _DIGITS = 4, 10.0, 9
 """More values than the first are labels if they have one size, or so many of each on average, up to
 digits."""
 
+_LOG_OF_SIZE, _DEGREES = math.log(0.01), np.arange(1, 25)
+"""Logarithm of the variance of the function of how many players are present, from which a fit
+starts, and the degrees of its polynomials."""
+
 _LOG_NOISE_OF_LABELS, _SD_NOISE_OF_LABELS, _UNEVEN = 1.0, 1.5, 2.0
 """Centre and standard deviation of the logarithm of the noise of labels, which jump where about
 half of the players are present: the power of 4 s (M − s) / M² that its variance has at size s."""
@@ -69,10 +75,11 @@ _LOWEST, _HIGHEST, _WIDEST = -25.0, 4.0, 6.0
 
 
 class Variances(NamedTuple):
-    """Strengths, (M,), variances of the components, (C,), and variance of the noise."""
+    """Strengths, (M,), variances of the components, (C,), of the function of size, of the noise."""
 
     strengths: FloatArray
     components: FloatArray
+    of_size: float
     noise: float
 
 
@@ -179,8 +186,8 @@ class Prior:
     """The prior of some values, as a function of its hyperparameters.
 
     A vector of hyperparameters holds the log strengths, (M,), the log variances of the components,
-    the log variance of the noise; where values have errors, the log scale of the game, and the log
-    factor of the errors.
+    of the function of size and of the noise; where values have errors, the log scale of the game,
+    and the log factor of the errors.
 
     Attributes
     ----------
@@ -192,12 +199,15 @@ class Prior:
         The sets with variances of their own.
     are_labels : bool
         Whether the values are labels, whose noise depends on the size of a coalition.
+    has_function_of_size : bool
+        Whether the variance of that function is learned, or there is none.
     """
 
     data: Values
     centres: FloatArray | None = None
     sparse: SparseSets = field(default_factory=lambda: SparseSets.none(3))
     are_labels: bool = False
+    has_function_of_size: bool = False
 
     def __post_init__(self) -> None:
         data = self.data
@@ -220,10 +230,11 @@ class Prior:
             [_LOG_ODD[: _N_ODD * has_odd], _LOG_EVEN[: _N_EVEN * has_even]]
         )
         log_noise = _LOG_NOISE_OF_LABELS if self.are_labels else _LOG_NOISE
-        centre = [strengths, of_components, np.array([log_noise])]
+        of_size = _LOG_OF_SIZE if self.has_function_of_size else _LOWEST
+        centre = [strengths, of_components, np.array([of_size, log_noise])]
         sd = [
             np.full(n_players, _SD_OF_LABELS if self.are_labels else _SD_STRENGTH),
-            np.full(len(of_components) + 1, _SD_VARIANCE),
+            np.full(len(of_components) + 2, _SD_VARIANCE),
         ]
         sd[-1][-1] = _SD_NOISE_OF_LABELS if self.are_labels else _SD_VARIANCE
         if data.errors is not None:
@@ -232,8 +243,11 @@ class Prior:
             sd.append(np.array([_SD_VARIANCE, math.sqrt(2 / data.error_freedom) + 1e-6]))
         self.centre, self.sd = np.concatenate(centre), np.concatenate(sd)
         self.low, self.high = self.centre - _WIDEST * self.sd, self.centre + _WIDEST * self.sd
-        of_variances = slice(n_players, n_players + len(of_components) + 1)
+        of_variances = slice(n_players, n_players + len(of_components) + 2)
         self.low[of_variances], self.high[of_variances] = _LOWEST, _HIGHEST
+        if not self.has_function_of_size:
+            self.high[n_players + len(of_components)] = _LOWEST
+        self._polynomials = polynomials(data.signs.mean(axis=1), data.parity)
         self._columns = self.sparse.columns(data.signs)
         self._weight = data.n_independent / data.values.shape[1]
 
@@ -253,19 +267,20 @@ class Prior:
         """Return the prior of the first n values."""
         if n >= len(self.data.signs):
             return self
-        return Prior(self.data.first(n), self.centres, self.sparse, self.are_labels)
+        return replace(self, data=self.data.first(n))
 
     def with_sparse(self, sparse: SparseSets) -> Prior:
         """Return the prior with other sparse sets."""
-        return Prior(self.data, self.centres, sparse, self.are_labels)
+        return replace(self, sparse=sparse)
 
     def variances(self, h: FloatArray) -> Variances:
         """Return what the hyperparameters stand for."""
         n_players, n_components = self.n_players, len(self._levels)
         shares = np.exp(h[:n_players] - h[:n_players].max())
         shares /= shares.sum()
-        others = np.exp(h[n_players : n_players + n_components + 1])
-        return Variances((1 - _EQUAL) * shares + _EQUAL / n_players, others[:-1], float(others[-1]))
+        strengths = (1 - _EQUAL) * shares + _EQUAL / n_players
+        others = np.exp(h[n_players : n_players + n_components + 2])
+        return Variances(strengths, others[:-2], float(others[-2]), float(others[-1]))
 
     def components(self, strengths: FloatArray) -> Components:
         """Return the components at these strengths."""
@@ -312,7 +327,7 @@ class Prior:
         powers: FloatArray | None = None,
     ) -> FloatArray:
         """Return the covariances with other coalitions, or of the values, without any noise."""
-        strengths, of_components, _ = self.variances(h)
+        strengths, of_components, of_size, _ = self.variances(h)
         signs, n = self.data.signs, len(self.data.signs)
         with_signs = signs if others is None else others
         numbers: IntArray | slice = slice(None) if powers is None else _pairs(n)[1]
@@ -331,6 +346,11 @@ class Prior:
         if len(self.sparse.players):
             columns = self._columns if others is None else self.sparse.columns(with_signs)
             covariance += (self._columns * self.sparse.variances) @ columns.T
+        if self.has_function_of_size:
+            of_others = self._polynomials
+            if others is not None:
+                of_others = polynomials(others.mean(axis=1), self.data.parity)
+            covariance += (of_size * self._polynomials) @ of_others.T
         return covariance
 
     def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
@@ -375,7 +395,7 @@ class Prior:
         powers: FloatArray,
         of_strengths: FloatArray | float = 0.0,
     ) -> FloatArray:
-        """Return derivatives in the log strengths and variances of components, (M + C,).
+        """Return derivatives in the log strengths and variances but that of noise, (M + C + 1,).
 
         Parameters
         ----------
@@ -389,8 +409,10 @@ class Prior:
         of_strengths : array, (M,)
             Derivative in the strengths where it does not come from the kernel.
         """
-        strengths, of_components, _ = self.variances(h)
+        strengths, of_components, of_size, _ = self.variances(h)
         data, signs = self.data, self.data.signs
+        if self.has_function_of_size:
+            of_size *= float(np.vdot(self._polynomials, slope @ self._polynomials))
         places = _pairs(len(signs))[0]
         of_pairs = slope.ravel()[places]
         # Sums of it times z_j z'_j, (M,).
@@ -416,14 +438,14 @@ class Prior:
         of_strengths += np.einsum("nj,nj->j", signs, slope @ signs)
         own = strengths - _EQUAL / self.n_players
         of_own = own * (of_strengths - own @ of_strengths / (1 - _EQUAL))
-        return np.concatenate([of_own, shares * gains])
+        return np.concatenate([of_own, shares * gains, [of_size]])
 
     def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of averages and values, (n, k), and variances, (k,).
 
         Those of the noise are not in them.
         """
-        strengths, of_components, _ = self.variances(h)
+        strengths, of_components, of_size, _ = self.variances(h)
         signs = self.data.signs
         covariances, variances = np.zeros((len(signs), index.n_sets)), np.zeros(index.n_sets)
         if self.data.parity != EVEN:
@@ -444,7 +466,19 @@ class Prior:
             counts = index.of_sets(self.sparse.players)
             covariances += (self._columns * self.sparse.variances) @ counts
             variances += self.sparse.variances @ counts**2
+        if self.has_function_of_size:
+            shares = np.linspace(-1, 1, self.n_players + 1)
+            of_index = index.of_functions_of_size(polynomials(shares, self.data.parity))
+            covariances += (of_size * self._polynomials) @ of_index.T
+            variances += of_size * (of_index**2).sum(axis=1)
         return covariances, variances
+
+
+def polynomials(means: FloatArray, parity: int | None) -> FloatArray:
+    """Return T_k k^(−3/2) at means of z, (n, K), for all degrees k, or those of a parity."""
+    degrees = _DEGREES if parity is None else _DEGREES[parity == _DEGREES % 2]
+    found: FloatArray = np.cos(np.arccos(np.clip(means, -1, 1))[:, None] * degrees)
+    return found / degrees**1.5
 
 
 @lru_cache(maxsize=8)
