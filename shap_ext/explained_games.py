@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,13 +15,16 @@ import numpy as np
 from shapley_adapters import RemoteModel, errors
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.array_types import BoolArray, FloatArray, IntArray
-from shapley_adapters.errors import warn_user, warnings_since
+from shapley_adapters.errors import InvalidArgumentTypeError, NonFiniteValueError, warn_user
 from shapley_adapters.games.evaluation import OutputShape, ran_out_of_memory
 
 from .explainers.call_options import OPTIONS
 from .explainers.sampling_explainer import SamplingExplainer
 from .inputs.models import as_outputs
 from .shap_internals import algorithms, registered_name
+
+_OURS = (errors.InvalidArgumentError, InvalidArgumentTypeError, errors.ModelOutputError)
+"""Errors that `on_error` does not replace: the function is wrong, whatever the coalition."""
 
 
 @OPTIONS.documented("game")
@@ -58,8 +60,8 @@ def explain_game(
     on_error : "raise", number or callable
         What stands for the value of a coalition that has none: `value` raises an exception for it,
         or returns NaN. A function gets this coalition, (M,) or a frozenset, and returns its value.
-        After a first exception, each coalition is a call of its own. The coalition of all players
-        must have a value.
+        After a first exception, each coalition is a call of its own. That of all players must have
+        a value if the first call fails: it says how many outputs there are.
     index : str, tuple or sequence of float
         `"shapley"`, or another semivalue: `"banzhaf"`, `("beta", a, b)` or weights of sizes; see
         `semivalues` of explainers.
@@ -107,12 +109,12 @@ def explain_game(
     own |= {"feature_names": names, "output_names": output_names, "seed": seed}
     present = np.ones((1, len(names)), dtype=bool)
     explainer = kind(game, ~present, **own)
-    explain = explainer if str(index) == "shapley" else partial(explainer.semivalues, index=index)
-    explained = explain(present, **options)
+    weights = {} if str(index) == "shapley" else {"index": index}
+    explained = (explainer.semivalues if weights else explainer)(present, **weights, **options)
     record, n_failed, result = explained.call, len(game.failed), explained[0]
     if n_failed:
         warn_user(f"Coalitions whose value is on_error: {n_failed}. First: {game.first_error}")
-        record = replace(record, warnings=warnings_since(record.started))
+        record = replace(record, warnings=errors.warnings_since(record.started))
     name = getattr(value, "__qualname__", type(value).__name__)
     result.call = replace(record, model=name, failed_coalitions=n_failed)
     result.data = None  # plots show the names alone
@@ -128,7 +130,7 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
     labels = list(players) if is_list else []
     groups = list(players.values()) if isinstance(players, Mapping) else [[one] for one in labels]
     filled = [isinstance(g, Sized) and not isinstance(g, str) and len(g) for g in groups]
-    if not groups or not all(filled) or any(label in (None, "") for label in labels):
+    if not groups or not all(filled) or any(str(label) in ("", "None", "nan") for label in labels):
         raise errors.InvalidArgumentError(
             "players must be a number, a list of names in the order of the columns, or a mapping "
             f"of names of groups to lists of members, at least one each; got {players!s:.99}."
@@ -150,6 +152,15 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
     return names, members, player_of
 
 
+class _Coalitions(np.ndarray[Any, Any]):
+    """Coalitions that refuse to look for a name, which no boolean array contains."""
+
+    def __contains__(self, item: object) -> bool:
+        if self.dtype != bool or isinstance(item, (bool, np.bool_)):
+            return super().__contains__(item)
+        raise InvalidArgumentTypeError(f"value seeks {item!r} in an array. Pass as_sets=True.")
+
+
 class _CoalitionFunction:
     """A function of coalitions as a model, whose rows say which players are present.
 
@@ -169,9 +180,7 @@ class _CoalitionFunction:
         self, value: Any, members: list[Any], player_of: IntArray, as_sets: bool, on_error: Any
     ) -> None:
         if not callable(value):
-            raise errors.InvalidArgumentTypeError(
-                f"value must be a function of coalitions; got {type(value).__name__}."
-            )
+            raise InvalidArgumentTypeError(f"value must be a function; got {type(value).__name__}.")
         if not callable(on_error) and not isinstance(on_error, Real):
             checked_choice("on_error", on_error, ("raise", "a number", "a function"))
         self.value, self.members, self.player_of = value, members, player_of
@@ -189,9 +198,7 @@ class _CoalitionFunction:
         for index in np.flatnonzero(np.isnan(values).any(axis=1)):
             given = self.on_error
             if isinstance(given, str):
-                raise errors.NonFiniteValueError(
-                    f"value is NaN for {coalitions[index]}. Return a number, or pass on_error=."
-                )
+                raise NonFiniteValueError(f"value is NaN for {coalitions[index]}; pass on_error=.")
             self.failed.add(present[index].tobytes())
             self.first_error = self.first_error or "value returned NaN."
             if callable(given):
@@ -202,7 +209,7 @@ class _CoalitionFunction:
     def _as_users_take_them(self, present: BoolArray) -> Any:
         columns = present[:, self.player_of]
         if not self.as_sets:
-            return columns
+            return columns.view(_Coalitions)
         return [frozenset(self.members[place] for place in np.flatnonzero(row)) for row in columns]
 
     def _values_or_nan(self, coalitions: Any) -> FloatArray:
@@ -210,11 +217,11 @@ class _CoalitionFunction:
         n = len(coalitions)
         if n == 1 or not self._raises:
             try:
-                output = self.value(coalitions)
+                return self._as_values(self.value(coalitions), n)
             except Exception as error:
-                ours = (errors.InvalidArgumentError, errors.InvalidArgumentTypeError)
-                if self.on_error == "raise" or isinstance(error, ours) or ran_out_of_memory(error):
-                    error.add_note(f"value got {type(coalitions).__name__}, as_sets={self.as_sets}")
+                if self.on_error == "raise" or isinstance(error, _OURS) or ran_out_of_memory(error):
+                    kind = "sets" if self.as_sets else "a boolean array"
+                    error.add_note(f"value got {kind}, as_sets={self.as_sets}")
                     raise
                 self._raises = True
                 self.first_error = self.first_error or f"{type(error).__name__}: {error}"
@@ -223,8 +230,6 @@ class _CoalitionFunction:
                     self._as_values(self.value(self._as_users_take_them(full)), 1)
                 if n == 1:
                     return np.full((1, *(self._shape.shape or ())), np.nan)
-            else:
-                return self._as_values(output, n)
         single = [coalitions[index : index + 1] for index in range(n)]
         with ThreadPoolExecutor(getattr(self.value, "concurrency", 1)) as pool:
             each = pool.map if isinstance(self.value, RemoteModel) else map
