@@ -140,7 +140,7 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
         label, count = Counter(them).most_common(1)[0]
         if count > 1:
             raise errors.InvalidArgumentError(
-                f"players must have {word} that are unique; got {label!r} {count} times."
+                f"players must have unique {word}; got {label!r} {count} times. Number them."
             )
     player_of = np.repeat(np.arange(len(names)), list(map(len, groups)))
     if isinstance(players, Mapping) and all(isinstance(member, Integral) for member in members):
