@@ -4,14 +4,14 @@
 
 *rows*: accuracy of ridge classifiers, trained on groups of rows of scikit-learn's breast-cancer set
 and digits; a fifth of the groups has wrong labels. Beside the recipes of pyDVL: truncated Monte
-Carlo, Beta-Shapley values by orders, Banzhaf values by maximum sample reuse; and leaving one out.
+Carlo, Beta-Shapley values by orders, Banzhaf values by maximum sample reuse.
 Errors are relative to long runs by orders, each index to its own.
-*passages*: log-probability of an answer, by the language model that a tutorial trains on reviews,
-and of headlines, copied from 96 texts by a transparent stand-in; beside ContextCite: lasso of the
-logit, random halves, penalty .01. Leaving one out takes M + 1 evaluations, whatever the budget.
+*passages*: log-probability of an answer by the language model of the page, three passages have it;
+beside ContextCite: lasso of the logit, random halves, penalty .01. Leaving one out takes M + 1
+evaluations, whatever the budget.
 *sizes*: own time, memory and errors at .25, 1 and 8 evaluations a player.
 All contenders evaluate as many coalitions. Cells where a peer is better come first. `--docs` writes
-tables and the picture into the documentation. About ten minutes on one core.
+the tables of the page. About ten minutes on one core.
 """
 
 from __future__ import annotations
@@ -22,20 +22,16 @@ import resource
 import time
 import warnings
 from collections.abc import Callable
-from functools import lru_cache, partial
-from itertools import compress, product
+from functools import partial
+from itertools import product
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pages
 import pandas as pd
 from coalition_games import BoolArray, FloatArray, IntArray
-from data_files import data_folder
 from large_contenders import CountedGame
 from large_games import Values, attention, in_blocks
-from large_models import context_game
-from matplotlib.figure import Figure
 from scipy.stats import betabinom, binom
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import Lasso
@@ -44,10 +40,11 @@ from sklearn.utils import shuffle
 
 from shap_ext import explain_game
 
+PAGE = "docs/games_of_your_own.md"
 CANCER, DIGITS = load_breast_cancer, load_digits
 ROWS = ((CANCER, 200, 20), (DIGITS, 500, 50), (CANCER, 100, 100), (DIGITS, 1000, 100))
 """Data, rows and players."""
-PASSAGES = (("reviews", 12), ("reviews", 24), ("headlines", 96))
+PASSAGES = (12, 24, 48)
 INDICES = ("shapley", "banzhaf", ("beta", 16, 1))
 PER_PLAYER = (1, 2, 4, 8)
 CELL = ["game", "per player"]
@@ -124,18 +121,16 @@ def random_order(n_players: int, rng: np.random.Generator) -> tuple[IntArray, Bo
     return order, present
 
 
-def long_run(
-    value: Values, n_players: int, seed: int, n_orders: int = 1000
-) -> dict[object, FloatArray]:
-    """Return all indices from random orders, those of no contender."""
+def long_run(value: Values, n_players: int, seed: int) -> dict[object, FloatArray]:
+    """Return all indices from 1,000 random orders, those of no contender."""
     rng, empty = np.random.default_rng([seed, 1]), value(np.zeros((1, n_players), dtype=bool))[0]
     weights: dict[object, FloatArray] = {
         index: n_players * size_weights(index, n_players) for index in INDICES
     }
     found = {index: np.zeros(n_players) for index in weights}
-    for _ in range(n_orders):
+    for _ in range(1000):
         order, present = random_order(n_players, rng)
-        gains = np.diff(value(present), prepend=empty) / n_orders
+        gains = np.diff(value(present), prepend=empty) / 1000
         for index, values in found.items():
             values[order] += gains * weights[index]
     return found
@@ -167,7 +162,7 @@ def lasso(value: Values, n_players: int, budget: int, seed: int) -> FloatArray:
     present = np.random.default_rng(seed).random((budget, n_players)) < 0.5
     logs = value(present)
     logits = logs - np.log1p(-np.exp(logs))
-    return np.asarray(Lasso(alpha=0.01).fit(scale(present.astype(float)), logits / 8).coef_)
+    return np.asarray(Lasso(alpha=0.01).fit(scale(present.astype(float)), logits / 5).coef_)
 
 
 OURS = "`explain_game`, Shapley"
@@ -176,10 +171,8 @@ OF_ROWS: dict[str, tuple[object, Contender]] = {
     **{f"`explain_game`, {name}": (index, partial(by_us, index=index))
        for name, index in zip(("Shapley", "Banzhaf", "Beta"), INDICES, strict=True)},
     "truncated Monte Carlo": ("shapley", partial(by_orders, tolerance=0.01)),
-    "Monte Carlo": ("shapley", by_orders),
     "maximum sample reuse": ("banzhaf", by_halves),
     "Monte Carlo, Beta": (INDICES[2], partial(by_orders, index=INDICES[2])),
-    "leaving one out": ("none", left_out),
 }  # fmt: skip
 OF_PASSAGES: dict[str, Contender] = {
     OURS: by_us,
@@ -204,61 +197,30 @@ def rows_task(n_seeds: int) -> pd.DataFrame:
         truth = long_run(value, n, seed)
         for each, (name, (index, contender)) in product(PER_PLAYER, OF_ROWS.items()):
             found = contender(value, n, each * n, seed)
-            exact = truth.get(index, found + np.nan)
-            error = np.abs(found - exact).sum() / np.abs(exact).sum()
+            error = np.abs(found - truth[index]).sum() / np.abs(truth[index]).sum()
             share = len(wrong & set(np.argsort(found)[: len(wrong)])) / len(wrong)
             data = f"{load.__name__[5:].replace('_', ' ')}, {n_rows:,} rows"
             lines.append((f"{data}, {n} players", each, name, str(index), error, share))
     return pd.DataFrame(lines, columns=[*CELL, "contender", "index", "error", "wrong found"])
 
 
-@lru_cache
-def tutorial() -> dict[str, Any]:
-    """Return the names of a tutorial once its language model is trained."""
-    path = pages.ROOT / "docs/tutorials/texts_images_graphs/answer_over_passages.py"
-    names: dict[str, Any] = {}
-    exec(path.read_text("utf-8").split("# %%")[1], names)
-    return names
-
-
-def reviews(n_players: int, seed: int) -> Values:
-    """Return the log-probability of "come again" after some of so many reviews."""
-    names, rng = tutorial(), np.random.default_rng(seed)
-    things, kinds = (rng.choice(names[key], n_players) for key in ("THINGS", "kinds"))
-    texts = [f"the {thing} was {kind}" for thing, kind in zip(things, kinds, strict=True)]
-    model, tokenizer = names["model"], names["tokenizer"]
-
-    def values(present: BoolArray) -> FloatArray:
-        prompts = [names["prompt_of"](*compress(texts, row)) + " come again" for row in present]
-        tokens = tokenizer(prompts, return_tensors="pt", padding=True)
-        ids, mask = tokens["input_ids"], tokens["attention_mask"]
-        logs = model(ids, attention_mask=mask).logits.log_softmax(dim=2)[:, :-1].numpy()
-        places = mask.sum(dim=1).numpy()[:, None] - [3, 2]  # what comes before the two words
-        rows = np.arange(len(ids))[:, None]
-        return np.asarray(logs[rows, places, ids.numpy()[rows, places + 1]].sum(axis=1), float)
-
-    return in_blocks(values, 2**13)
-
-
 def passages_task(n_seeds: int) -> pd.DataFrame:
     """Return how far the log-probability falls without the 1, …, 5 first passages."""
-    lines = []
-    for (kind, n), seed in product(PASSAGES, range(2 * n_seeds)):
-        if kind == "headlines":
-            game = context_game(data_folder(), n, seed)
-            value, exact = game.values, game.exact
-        else:
-            value = reviews(n, seed)
-            exact = long_run(value, n, seed, 200)["shapley"]
-        top = set(np.argsort(-exact)[:5])
+    page, lines = (pages.ROOT / PAGE).read_text("utf-8"), []
+    names: dict[str, Any] = {}
+    for block in page.split("```python\n")[1:3]:  # the model, and questions
+        exec(block.split("```")[0], names)
+    for n, seed in product(PASSAGES, range(4 * n_seeds)):
+        value, _, has_answer = names["question"](n, seed)
         for each, (name, contender) in product(PER_PLAYER, OF_PASSAGES.items()):
             order = np.argsort(-contender(value, n, each * n, seed))
             present = np.ones((6, n), dtype=bool)
             for k in range(1, 6):
                 present[k, order[:k]] = False
             falls = -np.diff(value(present)).cumsum()
-            lines.append((f"{n} {kind}", each, name, len(top & set(order[:5])) / 5, *falls))
-    return pd.DataFrame(lines, columns=[*CELL, "contender", "top 5", *range(1, 6)])
+            share = has_answer[order[: has_answer.sum()]].mean()
+            lines.append((f"{n} passages", each, name, share, *falls))
+    return pd.DataFrame(lines, columns=[*CELL, "contender", "found", *range(1, 6)])
 
 
 def one_size(n_players: int, each: float) -> tuple[object, ...]:
@@ -302,7 +264,7 @@ def page_table(results: pd.DataFrame, scores: list[Any]) -> str:
     """Return the means of scores over all games."""
     means = results.groupby(["contender", "per player"], sort=False)[scores].mean()
     texts = means.map("{:.2f}".format).agg(", ".join, axis=1).unstack(sort=False)
-    return table(texts).replace("nan", "—")
+    return table(texts)
 
 
 def table(means: pd.DataFrame) -> str:
@@ -310,28 +272,10 @@ def table(means: pd.DataFrame) -> str:
     rows = means.reset_index()
     names = [f"{name:g}" if isinstance(name, float) else str(name) for name in rows.columns]
     lines = [names, ["---"] * len(names)]
-    lines += [["—" if entry != entry else f"{entry:.2f}" if isinstance(entry, float) else
+    lines += [[f"{entry:.2f}" if isinstance(entry, float) else
                f"{entry:,}" if isinstance(entry, int) else str(entry) for entry in row]
               for row in rows.itertuples(index=False)]  # fmt: skip
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def draw(results: pd.DataFrame, colour: str) -> Figure:
-    """Draw how far the log-probability falls without the first passages."""
-    games = results["game"].unique()
-    figure, panels = plt.subplots(1, len(games), figsize=(9, 3.4), layout="constrained")
-    for panel, game in zip(panels, games, strict=True):
-        means = results[(results["game"] == game) & (results["per player"] == 2)]
-        means = means.groupby("contender", sort=False)[list(range(1, 6))].mean()
-        for (name, falls), line in zip(means.iterrows(), ("-", "--", "-", ":"), strict=True):
-            mark = "#e8590c" if "explain" in name else "#4c8bf5"
-            panel.plot(falls.index, falls, line, color=mark, label=name.replace("`", ""))
-        panel.set(title=game, xlabel="removed", xticks=range(1, 6))
-        panel.grid(color=colour, alpha=0.15)
-    panels[0].set_ylabel("fall of log-probability")
-    figure.legend(*panels[0].get_legend_handles_labels(), ncol=4, frameon=False, fontsize=9,
-                  loc="outside upper center")  # fmt: skip
-    return figure
 
 
 def main() -> None:
@@ -339,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--seeds", type=int, default=3, help="games of each kind")
     parser.add_argument("--tasks", nargs="+", default=["rows", "passages", "sizes"])
-    parser.add_argument("--docs", action="store_true", help="write tables and the picture")
+    parser.add_argument("--docs", action="store_true", help="write the tables of the page")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # small budgets
     if "rows" in options.tasks:
@@ -349,28 +293,30 @@ def main() -> None:
         report(options.docs, "training rows", page_table(results, ["error", "wrong found"]))
     if "passages" in options.tasks:
         results = passages_task(options.seeds)
-        for score in (1, 5, "top 5"):
+        for score in (1, 5, "found"):
             print(losing_table(results, score), "\n")
-        report(options.docs, "passages", page_table(results, [5, "top 5"]))
-        if options.docs:
-            pages.draw_themes("passages", partial(draw, results))
+        report(options.docs, "passages", page_table(results, [5, "found"]))
     if "sizes" in options.tasks:
         results = sizes_task()
         print(table(results), "\n")
-        pairs = zip(results[OURS], results[list(OF_SIZES)[1:]].min(axis=1), strict=True)
-        results["error"] = [f"{error:.2f} ({peer:.2f})" for error, peer in pairs]
-        report(
-            options.docs,
-            "sizes",
-            table(results.pivot(index="players", columns=CELL[1], values="error")),
-        )
+        report(options.docs, "sizes", sizes_table(results))
+
+
+def sizes_table(results: pd.DataFrame) -> str:
+    """Return errors, those of the better peer in brackets, and own seconds and MiB, by players."""
+    pairs = zip(results[OURS], results[list(OF_SIZES)[1:]].min(axis=1), strict=True)
+    cells = results.assign(cell=[f"{error:.2f} ({peer:.2f})" for error, peer in pairs])
+    means = cells.pivot(index="players", columns=CELL[1], values="cell")
+    for name, form in (("seconds", "{:.1f}"), ("MiB", "{:.0f}")):
+        means[name] = results[name].map(form.format).groupby(results["players"]).agg(", ".join)
+    return table(means)
 
 
 def report(is_written: bool, name: str, text: str) -> None:
     """Print a table, and write it between its marks of the page."""
     print(text, "\n", flush=True)
     if is_written:
-        pages.fill("docs/games_of_your_own.md", name, text)
+        pages.fill(PAGE, name, text)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,13 @@ DOCS = Path(__file__).parents[1]
 sys.path.insert(0, str(DOCS))
 from run_pages import read_blocks  # noqa: E402
 
-PICTURES = {"passages": "facts", "rows": "max_display", "agent": "agent", "neurons": "neurons"}
+PICTURES = {
+    "passages": "has_answer",
+    "deletion": "Lasso(",
+    "rows": "max_display",
+    "agent": "agent",
+    "neurons": "neurons",
+}
 names = vars(types.ModuleType("page"))
 for block in read_blocks(DOCS / "games_of_your_own.md"):
     exec(block.code, names)
