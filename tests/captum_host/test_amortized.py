@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import visualization
-from captum.metrics import sensitivity_max
 from torch import nn
 
 from captum_ext import Exact, FastShap, SimShap, ValueFunction
@@ -82,13 +81,6 @@ def test_targets_that_are_no_outputs_are_named(fitted):
         fitted.attribute(examples(2, N), target=7)
     with pytest.raises(InvalidArgumentTypeError, match="whole numbers; got function"):
         fitted.attribute(examples(2, N), target=lambda outputs: outputs[:, 0])
-
-
-def test_attributions_sum_to_the_difference_of_the_outputs(net, fitted):
-    x = examples(20, N, seed=5)
-    rise = (net(x) - net(torch.zeros_like(x)))[:, 2]
-    torch.testing.assert_close(fitted.attribute(x, target=2).sum(dim=1), rise)
-    assert fitted.last_efficiency_gaps.shape == (20, 3)
 
 
 def test_loaders_and_tuples(net):
@@ -186,12 +178,6 @@ def test_tokens():
     assert made.dtype.is_floating_point
 
 
-def test_captum_s_metrics_take_it(fitted):
-    x = examples(4, N, seed=5)
-    found = sensitivity_max(fitted.attribute, x, target=0, n_perturb_samples=3)
-    assert torch.isfinite(found).all()
-
-
 def test_files(net, fitted, tmp_path):
     x = examples(10, N, seed=5)
     fitted.save_trained(tmp_path / "a")
@@ -283,28 +269,3 @@ def test_embeddings_know_the_features_of_a_mask(tmp_path):
     sim.save_trained(tmp_path / "a")
     loaded = SimShap(forward).load_trained(tmp_path / "a", feature_mask=mask)
     assert torch.equal(loaded.attribute(x[:9], target=1, feature_mask=mask), found)
-
-
-def test_embeddings_of_several_inputs():
-    def forward(first, second):
-        return (first.sum(dim=1) > 0) * second[:, 0]
-
-    inputs = examples(100, 2), examples(100, 3, seed=2)
-    sim = SimShap(forward, **FEW).fit(inputs)
-    assert sim.trained.description.network == "embeddings"
-    found = sim.attribute(inputs)
-    assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
-
-
-def test_modules_of_the_user_see_whole_numbers_as_they_are():
-    class Codes(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.of_code = nn.Embedding(5, 1)
-
-        def forward(self, x):
-            return self.of_code(x)
-
-    x = torch.randint(0, 5, (40, 4), generator=torch.Generator().manual_seed(0))
-    sim = SimShap(lambda codes: codes.double().sum(dim=1), student=Codes(), **FEW).fit(x)
-    assert sim.attribute(x[:3]).shape == (3, 4)

@@ -2,12 +2,11 @@
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 import torch
-from captum.attr import DeepLiftShap, NoiseTunnel
+from captum.attr import NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
@@ -96,13 +95,6 @@ def test_a_distribution_of_one_row_is_a_baseline():
     assert type(marked) is torch.Tensor
 
 
-def test_examples_explained_alone_get_the_same():
-    net, background = network(4), BaselineDistribution(examples(B, 4, seed=5))
-    together = Exact(net).attribute(X, baselines=background)
-    alone = [Exact(net).attribute(one[None], baselines=background) for one in X]
-    torch.testing.assert_close(together, torch.cat(alone), **EXACT)
-
-
 @pytest.mark.parametrize("row", OF_KINDS[:2], ids=lambda row: row.id)
 def test_inputs_may_differ_in_how_their_baselines_are_given(row):
     x, y, z = examples(B, 2), examples(B, 2, 1, seed=2), torch.tensor([[1], [2]])
@@ -131,16 +123,6 @@ def test_draws_of_several_inputs_belong_together():
     wanted = averaged_oracle(forward, (x, y), full)
     for part, right in zip(made, wanted, strict=True):
         torch.testing.assert_close(part, right, **EXACT)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_distributions_of_low_precision(dtype):
-    net = network(4)
-    x, background = examples(B, 4, dtype=dtype), examples(DRAWS, 4, dtype=dtype, seed=5)
-    made = Exact(lambda z: net(z.double())).attribute(x, baselines=background)
-    (wanted,) = averaged_oracle(lambda z: net(z.double()), (x,), (each_draw(background, B),))
-    assert made.dtype == torch.float64  # the model's
-    torch.testing.assert_close(made, wanted, **EXACT)
 
 
 def test_distributions_of_token_ids():
@@ -199,15 +181,6 @@ def test_one_value_for_the_batch_is_averaged_too():
         masks=(torch.arange(4).expand(1, *X.shape),),
     )
     torch.testing.assert_close(made, wanted[:, 0], **EXACT)
-
-
-def test_agrees_with_deep_lift_shap_on_a_linear_model():
-    linear = nn.Linear(4, 2).double()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its hooks
-        theirs = DeepLiftShap(linear).attribute(X, baselines=BACKGROUND, target=1)
-    ours = Exact(linear).attribute(X, baselines=BACKGROUND, target=1)
-    torch.testing.assert_close(ours, theirs.detach(), **EXACT)
 
 
 # What it costs

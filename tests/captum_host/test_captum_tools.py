@@ -11,12 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from captum.attr import Mean, NoiseTunnel, ShapleyValues, StdDev, Summarizer, visualization
+from captum.attr import NoiseTunnel, ShapleyValues, visualization
 from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
 from torch import nn
 
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import ESTIMATORS, OF_KINDS
+from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -102,18 +102,6 @@ def test_sensitivity(row, per_batch):
     assert (ours > 0.01).all()
 
 
-@every_class
-def test_sensitivity_to_nothing_is_nothing(row):
-    score = sensitivity_max(
-        built(row).attribute,
-        X,
-        perturb_func=lambda inputs, radius=0: inputs,
-        n_perturb_samples=3,
-        target=1,
-    )
-    torch.testing.assert_close(score, torch.zeros(3), rtol=0, atol=1e-5)
-
-
 @infidelity_perturb_func_decorator(True)
 def without_some(inputs, baselines):
     keep = torch.rand(inputs.shape) < 0.5
@@ -149,20 +137,6 @@ def test_infidelity(row):
 # Statistics
 
 
-@every_class
-def test_summaries(row):
-    made = built(row).attribute(X, target=0)
-    exact = ShapleyValues(NET).attribute(X, target=0)
-    summarizer = Summarizer([Mean(), StdDev()])
-    for one in made:
-        summarizer.update((one[None],))
-    (summary,) = summarizer.summary
-    # captum sums squares in float64.
-    wanted = exact.double()
-    torch.testing.assert_close(summary["mean"][0].double(), wanted.mean(dim=0), **ROUNDING)
-    torch.testing.assert_close(summary["std_dev"][0], wanted.std(dim=0, unbiased=False), **ROUNDING)
-
-
 # Pictures
 
 
@@ -190,23 +164,6 @@ def test_images(row, method):
     drawn = axes.get_images()[-1].get_array()
     assert drawn.shape[:2] == (4, 4)
     assert np.ptp(np.asarray(drawn)) > 0
-
-
-@every_class
-def test_several_images(row):
-    image = examples(1, 1, 4, 4, dtype=torch.float32).abs().clamp(max=1)
-    mask = torch.arange(4).reshape(2, 2).repeat_interleave(2, 0).repeat_interleave(2, 1)
-    made = built(row, lambda x: torch.tanh(x).mean(dim=(1, 2, 3))).attribute(
-        image, feature_mask=mask
-    )
-    pictures = [tensor[0].permute(1, 2, 0).numpy() for tensor in (made, image)]
-    _, axes = visualization.visualize_image_attr_multiple(
-        *pictures,
-        methods=["original_image", "heat_map"],
-        signs=["all", "all"],
-        use_pyplot=False,
-    )
-    assert len(axes) == 2
 
 
 @every_class
@@ -254,17 +211,3 @@ def test_time_series(row, method):
             use_pyplot=False,
         )
     assert figure.axes
-
-
-def test_time_series_have_the_form_that_captum_draws():
-    # Holds where captum's own drawing is broken, too.
-    series = examples(1, 6, 2, dtype=torch.float32)
-    made = (
-        ESTIMATORS[0]
-        .attribution(lambda x: x.sum(dim=(1, 2)))
-        .attribute(series, feature_mask=torch.arange(6)[None, :, None])
-    )
-    attributions = made[0].numpy()
-    assert attributions.shape == (6, 2)
-    assert np.isfinite(attributions).all()
-    np.testing.assert_allclose(attributions[:, 0], attributions[:, 1])

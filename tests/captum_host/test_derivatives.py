@@ -16,7 +16,7 @@ from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hess
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from tests.captum_host.networks import Recorder, examples, network
-from tests.helpers.stubborn_networks import CASES, Attention, Once, scripted
+from tests.helpers.stubborn_networks import CASES, Attention, scripted
 from tests.helpers.tolerances import Tolerances
 
 # No warnings in ordinary use.
@@ -212,18 +212,6 @@ def pairs_of_example(x):
 # What "auto" picks
 
 
-class Image(nn.Module):
-    """A small convolutional network of straight pieces."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        self.head = nn.Linear(4 * 2 * 2, 2)
-
-    def forward(self, x):
-        return self.head(self.stem(x).flatten(1))
-
-
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -242,79 +230,10 @@ class Transformer(nn.Module):
         return self.layer(x.reshape(len(x), 3, 4))[:, 0]
 
 
-class Detached(torch.autograd.Function):
-    """tanh, whose derivative hides from autograd by other means."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.tanh = x.tanh().detach()
-        return x.tanh()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.detach() * (1 - ctx.tanh**2)
-
-
 def seeded(build, *args):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return build(*args).eval()
-
-
-def without_gradients(x):
-    with torch.no_grad():
-        return x.prod(dim=1) + torch.tanh(x).sum(dim=1)
-
-
-SMOOTH = network(N_FEATURES, 2)
-
-PICKS = {
-    "ELU": (network(N_FEATURES, activation=nn.ELU), "hessian"),
-    "GELU": (network(N_FEATURES, activation=nn.GELU), "hessian"),
-    "SiLU": (network(N_FEATURES, activation=nn.SiLU), "hessian"),
-    "ReLU": (network(N_FEATURES, activation=nn.ReLU), "gradient"),
-    "LeakyReLU": (network(N_FEATURES, activation=nn.LeakyReLU), "gradient"),
-    "softmax of ReLU": (
-        nn.Sequential(network(N_FEATURES, 2, activation=nn.ReLU), nn.Softmax(1)),
-        "hessian",
-    ),
-    "in-place ReLU": (
-        nn.Sequential(
-            nn.ReLU(inplace=True), nn.Linear(N_FEATURES, 5), nn.ReLU(inplace=True), nn.Linear(5, 1)
-        ).double(),
-        "gradient",
-    ),
-    "linear": (nn.Linear(N_FEATURES, 2).double(), "gradient"),
-    "once_differentiable": (lambda x: Once.apply(SMOOTH[0](x)).prod(dim=1), "gradient"),
-    "once_differentiable, last": (lambda x: Once.apply(SMOOTH[0](x)).sum(dim=1), "gradient"),
-    "detached backward": (lambda x: Detached.apply(SMOOTH[0](x)).sum(dim=1), "gradient"),
-    "no_grad": (without_gradients, "difference"),
-    "inference_mode": (torch.inference_mode()(lambda x: 2 * SMOOTH(x)), "difference"),
-    "detach": (lambda x: SMOOTH(x.detach()), "difference"),
-    "numpy": (lambda x: torch.as_tensor(np.tanh(x.numpy()).prod(axis=1)), "difference"),
-    "step": (lambda x: (SMOOTH(x) > 0).double(), "difference"),
-    "round": (lambda x: torch.round(3 * SMOOTH(x)), "difference"),
-}
-
-
-@pytest.mark.parametrize("name", PICKS)
-def test_auto_picks_what_the_model_allows(name):
-    net, wanted = PICKS[name]
-    sources, _ = run(net, examples(2, N_FEATURES))
-    assert sources == [wanted] * 2
-
-
-def test_auto_picks_gradients_for_max_pooling():
-    mask = torch.arange(16).reshape(4, 4)
-    sources, _ = run(
-        seeded(Image), examples(2, 1, 4, 4, dtype=torch.float32), target=1, feature_mask=mask
-    )
-    assert sources == ["gradient"] * 2
-
-
-def test_auto_on_recurrent_networks():
-    sources, _ = run(seeded(Recurrent), examples(2, N_FEATURES, dtype=torch.float32), target=0)
-    assert sources == ["hessian"] * 2  # on the CPU; cuDNN has no second derivative
 
 
 @pytest.mark.parametrize(
@@ -332,11 +251,6 @@ def test_auto_falls_back_where_fused_attention_has_no_second_derivative(net):
 
     with sdpa_kernel(SDPBackend.MATH):  # the user's way out works
         assert run(net, x, "hessian")[0] == ["hessian"] * 2
-
-
-def test_auto_on_attention_with_weights():
-    sources, _ = run(seeded(Attention, True), examples(2, N_FEATURES, dtype=torch.float32))
-    assert sources == ["hessian"] * 2
 
 
 def test_auto_on_token_ids():
@@ -380,37 +294,16 @@ def test_auto_leaves_models_alone_that_take_one_example_at_a_time():
 
 # What was asked for explicitly
 
+# Networks by themselves are in `tests/parity/test_derivative_table.py`.
 IMPOSSIBLE = {
-    "token ids": (
-        lambda z: z.double().prod(dim=1),
-        torch.ones(2, N_FEATURES, dtype=torch.long),
-        ("hessian", "gradient"),
-        "whole numbers",
-    ),
     "a bool among several": (
         lambda a, b: a.prod(dim=1) * b.double().sum(dim=1),
         (examples(2, N_FEATURES), torch.ones(2, 1, dtype=torch.bool)),
-        ("hessian", "gradient"),
         r"inputs\[1\].*bool",
-    ),
-    "no_grad": (
-        without_gradients,
-        examples(2, N_FEATURES),
-        ("hessian", "gradient"),
-        "detaches",
-    ),
-    "numpy": (PICKS["numpy"][0], examples(2, N_FEATURES), ("hessian", "gradient"), "numpy"),
-    "linear": (PICKS["linear"][0], examples(2, N_FEATURES), ("hessian",), "linear"),
-    "once_differentiable": (
-        PICKS["once_differentiable"][0],
-        examples(2, N_FEATURES),
-        ("hessian",),
-        "once",
     ),
     "NaN": (
         lambda z: torch.nan_to_num(z).prod(dim=1) + torch.tanh(z.nan_to_num()).sum(dim=1),
         examples(2, N_FEATURES).index_fill(1, torch.tensor([3]), float("nan")),
-        ("hessian", "gradient"),
         "not finite",
     ),
 }
@@ -418,8 +311,8 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_derivatives_are_refused_with_the_reason(name):
-    forward, inputs, ways, reason = IMPOSSIBLE[name]
-    for way in ways:
+    forward, inputs, reason = IMPOSSIBLE[name]
+    for way in ("hessian", "gradient"):
         with pytest.raises(DerivativeError, match=reason) as caught:
             run(forward, inputs, way)
         assert isinstance(caught.value, RuntimeError)
@@ -574,46 +467,6 @@ def test_no_parts_are_missed_in_networks_that_hide_none(dtype, activation):
 # The caller's state
 
 
-@pytest.mark.parametrize("way", ["hessian", "gradient", "auto"])
-@pytest.mark.parametrize(
-    "mode", [torch.no_grad, torch.inference_mode], ids=lambda mode: mode.__name__
-)
-def test_derivatives_where_the_caller_has_switched_them_off(way, mode):
-    net, x = network(N_FEATURES), examples(2, N_FEATURES)
-    wanted = Shear(net, seed=0, cooperators=way).attribute(x, n_samples=BUDGET)
-    for make in (lambda: x, lambda: x * 1.0):
-        with mode():
-            attribution = Shear(net, seed=0, cooperators=way)
-            made = attribution.attribute(
-                make(), baselines=torch.zeros(1, N_FEATURES), n_samples=BUDGET
-            )
-        assert (
-            attribution.last_estimate.cooperators.tolist() == [way.replace("auto", "hessian")] * 2
-        )
-        torch.testing.assert_close(made.clone(), wanted, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("way", ["hessian", "gradient"])
-def test_gradients_of_the_model_are_left_as_found(way):
-    net = network(N_FEATURES)
-    net[0].weight.requires_grad_(False)
-    net[0].bias.grad = torch.ones_like(net[0].bias)
-    flags = [parameter.requires_grad for parameter in net.parameters()]
-    x = examples(2, N_FEATURES).requires_grad_()
-    sources, _ = run(net, x, way)
-    assert sources == [way] * 2
-    assert [parameter.requires_grad for parameter in net.parameters()] == flags
-    assert [p.grad is None for p in net.parameters()] == [True, False, True, True]
-    assert (net[0].bias.grad == 1).all()
-    assert x.grad is None
-    assert x.requires_grad
-
-
-def test_a_frozen_model_has_derivatives():
-    net = network(N_FEATURES).requires_grad_(False)
-    assert run(net, examples(2, N_FEATURES))[0] == ["hessian"] * 2
-
-
 CHANGES_WITH_MODE = {
     "dropout": (nn.Dropout(0.5), "Dropout"),
     "dropout of channels": (nn.Dropout1d(0.5), "Dropout1d"),
@@ -649,18 +502,6 @@ def test_train_mode_warns_once_and_stays(name, wrapped, method):
     assert all(module.training for module in net.modules())
 
 
-@pytest.mark.parametrize("name", ["LSTM", "MultiheadAttention"])
-def test_train_mode_warns_of_dropout_inside_other_layers(name):
-    net = seeded(Recurrent if name == "LSTM" else Attention, *(() if name == "LSTM" else (True,)))
-    if name == "LSTM":
-        net.lstm = nn.LSTM(1, 4, num_layers=2, dropout=0.5, batch_first=True)
-    else:
-        net.attention = nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
-    x, groups = examples(2, N_FEATURES, dtype=torch.float32), torch.arange(N_FEATURES) // 3
-    with pytest.warns(ShapleyExtWarning, match="training mode"):
-        Exact(net.train()).attribute(x, feature_mask=groups)
-
-
 def test_train_mode_is_seen_behind_methods_partial_functions_and_scripts():
     net = in_training("dropout", True)
     forms = {
@@ -693,6 +534,7 @@ class DropPath(nn.Module):
         (nn.InstanceNorm1d(4, track_running_stats=True), "InstanceNorm1d"),
         (DropPath(0.1), "DropPath"),
         (nn.LSTM(4, 4, 2, dropout=0.1), "LSTM"),
+        (nn.MultiheadAttention(4, 2, dropout=0.5), "MultiheadAttention"),
         (nn.InstanceNorm1d(4), ""),
         (nn.Dropout(0.0), ""),
         (DropPath(0.0), ""),
@@ -711,27 +553,6 @@ def test_layers_that_change_in_training(layer, name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_in_training_mode(nn.Sequential(layer).eval())
-
-
-def test_seed_does_not_reach_dropout_but_torchs_own_does():
-    net, x = in_training("dropout", False), examples(3, N_FEATURES)
-    made = []
-    for torch_seed in (0, 0, 1):
-        with torch.random.fork_rng():
-            torch.manual_seed(torch_seed)
-            with pytest.warns(ShapleyExtWarning, match="training mode"):
-                made.append(Shear(net, seed=0, cooperators="random").attribute(x, n_samples=BUDGET))
-    assert (made[0] == made[1]).all()
-    assert (made[0] - made[2]).abs().max() > 1e-3
-
-
-def test_eval_mode_of_the_same_model_does_not_warn():
-    net = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(N_FEATURES), nn.Linear(N_FEATURES, 1))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run(net.double().eval(), examples(4, N_FEATURES))
-    assert caught == []
-    assert not any(module.training for module in net.modules())
 
 
 # --- as a prior of odd Gaussian-process regression ---

@@ -5,7 +5,6 @@ import functools
 import inspect
 import pickle
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,6 @@ import captum.attr
 import pytest
 import torch
 from captum.attr import NoiseTunnel
-from captum.attr._core.layer.layer_activation import LayerActivation
-from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
 from torch.futures import Future
 
 import captum_ext
@@ -250,15 +247,6 @@ def test_trained_ones_refuse_another_forward_func(row):
         other.attribute(X, target=1)
 
 
-@some_classes
-def test_works_from_a_thread(row):
-    method = row.build(NET)
-    wanted = method.attribute(X, target=1)
-    with ThreadPoolExecutor(1) as pool:
-        made = pool.submit(method.attribute, X, target=1).result()
-    torch.testing.assert_close(made, wanted)
-
-
 # captum's tools
 
 
@@ -270,38 +258,6 @@ def test_noise_tunnel(row, kind):
     wanted = {"smoothgrad": plain, "smoothgrad_sq": plain**2, "vargrad": 0 * plain}[kind]
     tunnel = NoiseTunnel(method)
     made = tunnel.attribute(X, nt_type=kind, nt_samples=3, stdevs=0.0, target=1)
-    torch.testing.assert_close(made, wanted, **ROUNDING)
-
-
-@networks_and_aggregates
-def test_sensitivity(row):
-    method = row.build(NET)
-    nothing = sensitivity_max(
-        method.attribute, X, perturb_func=lambda x, _radius=0: x, n_perturb_samples=2, target=1
-    )
-    torch.testing.assert_close(nothing, torch.zeros(3), **ROUNDING)
-    something = sensitivity_max(method.attribute, X, n_perturb_samples=2, target=1)
-    assert something.shape == (3,)
-    assert something.isfinite().all()
-
-
-@networks_and_aggregates
-def test_infidelity(row):
-    @infidelity_perturb_func_decorator(True)
-    def perturb(inputs, _baselines=None):
-        return inputs - 0.1
-
-    attributions = row.build(NET).attribute(X, target=1)
-    score = infidelity(NET, perturb, X, attributions, target=1, n_perturb_samples=2)
-    assert score.shape == (3,)
-    assert score.isfinite().all()
-
-
-@over([row for row in ROWS if row.name in {"Shear", "OddGP", "Centroid", "AVA"}])
-def test_neurons_of_a_layer_through_captums_activation(row):
-    layer = LayerActivation(NET, NET[1])
-    made = row.build(layer.attribute).attribute(X, target=3)
-    wanted = row.build(lambda x: torch.tanh(NET[0](x))).attribute(X, target=3)
     torch.testing.assert_close(made, wanted, **ROUNDING)
 
 

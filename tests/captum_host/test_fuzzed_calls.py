@@ -439,7 +439,7 @@ def check_result(call, found):
 
 @pytest.mark.slow
 @settings(
-    max_examples=600,
+    max_examples=200,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -13,7 +13,6 @@ from captum.metrics import sensitivity_max
 from torch import nn
 
 import shap_ext
-import shapley_adapters as core
 from captum_ext import (
     BaselineDistribution,
     CShapley,
@@ -27,7 +26,6 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.pipeline.designs import design_cache
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -145,14 +143,6 @@ def test_channels_grouped_by_a_mask_make_a_flat_grid():
     assert torch.equal(found, given.attribute(x, feature_mask=mask))
 
 
-def test_volumes():
-    x = examples(1, 1, 3, 2, 4)
-    mask = torch.arange(6).reshape(1, 1, 3, 2, 1)
-    found = LShapley(smooth, order=1).attribute(x, feature_mask=mask)
-    wanted = LShapley(smooth, order=1, graph=PlayerGraph.grid((3, 2)))
-    assert torch.equal(found, wanted.attribute(x, feature_mask=mask))
-
-
 def test_masks_that_differ_by_example():
     x = examples(2, 6)
     mask = torch.tensor([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
@@ -215,21 +205,6 @@ def test_integer_tokens(method):
         np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(7), game), **EXACT)
 
 
-@some_methods
-def test_embeddings_grouped_by_word(method):
-    network = TextNetwork()
-    tokens = torch.randint(1, 20, (2, 6), generator=torch.Generator().manual_seed(0))
-    embedded = network.embedding(tokens).detach()
-    mask = torch.arange(6).reshape(1, 6, 1)
-    baseline = network.embedding(torch.zeros(6, dtype=torch.long)).detach()
-    kind, options, _ = METHODS[method]
-    found = kind(network.of_embeddings, **options).attribute(
-        embedded, baselines=baseline[None], target=0, feature_mask=mask
-    )
-    wanted = kind(network, **options).attribute(tokens, target=0)
-    np.testing.assert_allclose(found[:, :, 0].numpy(), wanted.numpy(), **EXACT)
-
-
 def test_ragged_texts_in_one_call():
     """Each with the line of its own length; padding has nothing to do with the words."""
     network = TextNetwork()
@@ -249,23 +224,6 @@ def test_ragged_texts_in_one_call():
         )
         wanted = oracle.c_shapley(nx.path_graph(length), game, 2)
         np.testing.assert_allclose(found[row, :length].numpy(), wanted, **EXACT)
-
-
-def test_rows_of_equal_length_share_a_design(monkeypatch):
-    design_cache.clear()
-    made = []
-    original = core.CShapley.design
-
-    def counted(*arguments):
-        made.append(1)
-        return original(*arguments)
-
-    monkeypatch.setattr(core.CShapley, "design", counted)
-    tokens = torch.randint(1, 20, (9, 8), generator=torch.Generator().manual_seed(0))
-    CShapley(TextNetwork(), order=2).attribute(tokens, target=0)
-    assert len(made) == 1
-    CShapley(TextNetwork(), order=2).attribute(tokens[:1], target=1)
-    assert len(made) == 1
 
 
 # --- language models ---
@@ -356,17 +314,6 @@ def test_atoms_of_molecules(method, as_data):
 
 def hub_model(x):
     return x[:, 0] * x[:, 1:].sum(1)
-
-
-@pytest.mark.parametrize("kind", [LShapley, CShapley])
-def test_a_hub_is_not_taken_by_itself(kind):
-    """Its neighbourhood has 2^200 coalitions; order 0 would give 0 to all 200 features."""
-    x = torch.ones(1, 200, dtype=torch.float64)
-    method = kind(hub_model, graph=nx.star_graph(199), seed=0)
-    found, errors = method.attribute(x, n_samples=10_000, return_standard_error=True)
-    assert method.last_estimate.orders == 1
-    assert abs(found[0, 0] - 99.5) <= 4 * errors[0, 0] + 1e-9
-    np.testing.assert_allclose(found[0, 1:].numpy(), 0.5, **EXACT)
 
 
 @pytest.mark.parametrize(

@@ -161,14 +161,6 @@ def test_templates(row):
     torch.testing.assert_close(result.token_attr, wanted[1:], **EXACT)
 
 
-def test_templates_whose_slots_go_together():
-    template = TextTemplateInput("{} {} sat on {}", values=["the", "cat", "mat"], mask=[0, 0, 1])
-    result, _ = attributed(Exact(MODEL), template)
-    assert result.seq_attr[0] == result.seq_attr[1] != result.seq_attr[2]
-    theirs, _ = attributed(ShapleyValues(MODEL), template)
-    torch.testing.assert_close(result.seq_attr.float(), theirs.seq_attr, rtol=0, atol=1e-5)
-
-
 def test_feature_masks_join_tokens():
     mask = torch.tensor([[0, 0, 1, 1]])
     result, _ = attributed(Exact(MODEL), feature_mask=mask)
@@ -276,10 +268,6 @@ def test_it_is_captums_class_with_captums_arguments():
         captum.attr.LLMAttribution(Exact(MODEL), TOKENIZER)
 
 
-def test_its_name_reads_well():
-    assert LLMAttribution(Exact(MODEL), TOKENIZER).get_name() == "LLM Attribution"
-
-
 def test_trials_that_would_be_equal_are_made_once():
     once, _ = attributed(Exact(MODEL))
     twice, _ = attributed(Exact(MODEL), num_trials=2)
@@ -338,14 +326,6 @@ def test_remote_models_write_a_target_where_none_is_given():
         remote(Provider()).attribute(text_tokens())
     with pytest.raises(TypeError, match="concurency"):
         remote(Provider(), concurency=2)
-
-
-def test_results_can_be_drawn():
-    plt = pytest.importorskip("matplotlib.pyplot")
-    result, _ = attributed(Exact(MODEL))
-    for draw in (result.plot_token_attr, result.plot_seq_attr):
-        figure, _ = draw()
-        plt.close(figure)
 
 
 # Models of transformers

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import Exact, FastShap, SimShap, Surrogate
+from captum_ext import FastShap, SimShap, Surrogate
 from captum_ext.attributions.surrogate import gathered
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
@@ -170,18 +170,3 @@ def test_bars_are_shown_at_once_where_they_are_asked_for(capfd):
     for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
         assert f": {part}: 100%" in shown
     assert "Surrogate: outputs: 100%" in shown
-
-
-def test_validation_is_counted():
-    rows = []
-
-    def counting(x):
-        rows.append(len(x))
-        return NET(x)
-
-    sim = SimShap(counting, **FEW).fit(X)
-    trained = sim.trained
-    assert sum(rows) >= trained.evaluations
-    assert 0 < trained.validation_evaluations < trained.evaluations
-    exact = Exact(NET).attribute(X[:2])
-    assert exact.shape == sim.attribute(X[:2]).shape

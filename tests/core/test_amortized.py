@@ -215,36 +215,21 @@ def test_evaluations_are_counted(target):
     assert spent[-1] == trained.evaluations
 
 
-@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize("target", ["oddgp", "controlled", "fastshap"])
 @pytest.mark.slow
 def test_networks_learn(target):
-    game = CountingGame(600)
-    new = CountingGame(600, seed=0)
-    new.x = np.random.default_rng(9).normal(size=(200, 6)).astype(np.float32)
-    new.n_rows = 200
+    game, new = CountingGame(600), CountingGame(100)
+    new.x = np.random.default_rng(9).normal(size=(100, 6)).astype(np.float32)
     exact = game_shapley_values(new)
     amortized = fitted(game, target=target, epochs=25, evaluations=32)
     error = np.abs(amortized.explain(new, new.x, True).estimate.values - exact).sum(axis=1).mean()
     mean = np.abs(exact - exact.mean(axis=0)).sum(axis=1).mean()
-    assert error < (0.6 if target == "simsemivalue" else 0.35) * mean
+    assert error < 0.35 * mean
     last = min(record.absolute_error for record in amortized.trained.history)
     assert last == pytest.approx(error, rel=0.5)
     raw = amortized.explain(new, new.x, False).estimate.values
     raw_error = np.abs(raw - exact).sum(axis=1).mean()
-    assert raw_error < (0.8 if target == "simsemivalue" else 0.45) * mean
-
-
-@pytest.mark.slow
-def test_labels_need_far_fewer_evaluations_than_fastshap():
-    game = CountingGame(600)
-    best = {
-        target: min(r.absolute_error for r in trained.history)
-        for target, trained in (
-            ("oddgp", fitted(game, epochs=25, evaluations=20).trained),
-            ("fastshap", fitted(game, target="fastshap", epochs=25, evaluations=8).trained),
-        )
-    }
-    assert best["oddgp"] < best["fastshap"]  # a tenth: 20 against 200 for each row
+    assert raw_error < 0.45 * mean
 
 
 def test_null_players_and_rows_at_the_reference_get_nothing():
@@ -414,11 +399,6 @@ def test_patience_ends_training():
     assert len(errors) < 40
     assert errors[-1] >= errors[-2]
     assert (np.diff(errors[:-1]) < 0).all()
-
-
-def test_too_few_evaluations_of_held_out_rows_are_named():
-    with pytest.raises(InvalidArgumentError, match="validation_evaluations"):
-        fitted(validation_evaluations=1)
 
 
 def test_the_seed_is_told(tmp_path):

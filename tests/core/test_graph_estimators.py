@@ -182,15 +182,6 @@ def test_regression_on_squares(shape, kernel):
         np.testing.assert_allclose(found, wanted, **EXACT)
 
 
-def test_runs_of_a_line_are_its_squares():
-    game = random_game(8)
-    line = PlayerGraph.line(8)
-    squares = run(game, core.ConnectedRegression(3, "squares"), line)
-    connected = run(game, core.ConnectedRegression(3, "connected"), line)
-    np.testing.assert_allclose(squares.values, connected.values, **EXACT)
-    assert squares.evaluations == 8 + 7 + 6 + 2
-
-
 @pytest.mark.parametrize("method", [core.CShapley, core.LShapley])
 @pytest.mark.parametrize("order", [0, 1, "auto"])
 def test_no_distances_between_all_players_are_needed(method, order, monkeypatch):
@@ -219,27 +210,6 @@ def test_l_shapley_is_the_shapley_value_where_it_sees_everyone(graph):
     if order > 1 and nx.is_connected(graph):
         less = values(game, core.LShapley(order - 1), graph)
         assert np.abs(less - game_shapley_values(game)).max() > 1e-3
-
-
-@each_graph
-def test_where_components_add_connected_sets_are_enough(graph):
-    game = over_components(random_game(7, n_rows=2), graph)
-    for order in (0, 1, 2, 3, 7):
-        local = values(game, core.LShapley(order), graph)
-        for marginals in ("removal", "components"):
-            connected = values(game, core.CShapley(order, marginals=marginals), graph)
-            np.testing.assert_allclose(connected, local, **EXACT)
-    np.testing.assert_allclose(local, values(game, core.Myerson(), graph), **EXACT)
-
-
-@each_graph
-def test_c_shapley_with_component_marginals_at_full_order_is_the_myerson_value(graph):
-    game = random_game(7, n_rows=2)
-    found = values(game, core.CShapley(7, marginals="components"), graph)
-    np.testing.assert_allclose(found, values(game, core.Myerson(), graph), **EXACT)
-    if graph.number_of_edges() and nx.density(graph) != 1:
-        plain = values(game, core.CShapley(7), graph)
-        assert np.abs(plain - found).max() > 1e-3
 
 
 @each_graph_with(("context",), CONTEXTS)
@@ -302,20 +272,6 @@ def test_relabelled_nodes_take_their_values_with_them(estimator):
         found = values(game, estimator, graph_from_networkx(graph))
         moved = values(relabelled, estimator, graph_from_networkx(graph).relabelled(order))
         np.testing.assert_allclose(moved[:, order], found, **EXACT)
-
-
-@pytest.mark.parametrize(
-    "estimator", [core.LShapley(2), core.CShapley(2), core.CShapley(2, "paper")], ids=repr
-)
-def test_ring_and_line_differ_at_the_ends_only(estimator):
-    game = random_game(10)
-    on_line, on_ring = (
-        values(game, estimator, graph)[0, :, 0]
-        for graph in (PlayerGraph.line(10), PlayerGraph.ring(10))
-    )
-    differ = np.abs(on_line - on_ring)
-    assert (differ[2:8] < 1e-12).all()
-    assert (differ[[0, 1, 8, 9]] > 1e-4).all()
 
 
 @pytest.mark.parametrize(("d", "k"), [(6, 4), (7, 4), (8, 2), (8, 6), (6, 8), (9, 4)])
@@ -671,14 +627,6 @@ def test_small_neighbourhoods_that_cost_too_much_are_refused(method):
         run(game, method(1), nx.star_graph(199), budget=300)
 
 
-def test_draws_stop_at_a_tolerance_for_connected_sets():
-    game = FunctionGame(lambda z: np.sin(z @ np.arange(30.0)), 30)
-    complete = nx.complete_graph(30)
-    found = run(game, core.CShapley(1), complete, budget=20_000, tolerance=core.Tolerance(0.1))
-    assert found.evaluations < 20_000
-    assert found.standard_errors.max() <= 0.1
-
-
 # --- what is left out ---
 
 
@@ -796,17 +744,6 @@ def test_drawn_myerson_values_are_unbiased():
     for component in nx.connected_components(graph):
         whole = game.value_of(0)(component) - game.value_of(0)(())
         np.testing.assert_allclose(one.values[0, sorted(component)].sum(axis=0), whole, **EXACT)
-
-
-def test_draws_with_null_players():
-    aside, unaware = with_nulls(n_rows=1)
-    graph = nx.complete_graph(7)
-    for estimator in (core.Myerson(), core.LShapley(1)):
-        found = run(aside, estimator, graph, budget=30)
-        wanted = game_shapley_values(unaware)[0]
-        assert np.abs(found.values[0] - wanted).max() < 4 * found.standard_errors.max()
-        assert found.standard_errors.max() > 1e-3
-        np.testing.assert_allclose(found.values[0, NULLS], 0, **EXACT)
 
 
 @pytest.mark.parametrize(("lengths", "is_listed"), [((20, 2, 2), True), ((20, 20, 20), False)])

@@ -340,10 +340,11 @@ def by_enumeration(graph):
 
 @pytest.mark.parametrize("n_nodes", range(1, 8))
 @pytest.mark.slow
-def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
+def test_every_connected_set_of_small_graphs_comes_once(n_nodes):
+    """Of all graphs of up to six nodes, and of each fourth of seven."""
     graphs = [graph for graph in ATLAS if len(graph) == n_nodes]
     assert len(graphs) == [1, 2, 4, 11, 34, 156, 1044][n_nodes - 1]
-    for wanted in graphs:
+    for wanted in graphs[:: 1 if n_nodes < 7 else 4]:
         found = sets_of(graph_from_networkx(wanted))
         assert len(found) == len(set(found))
         assert set(found) == by_enumeration(wanted)
@@ -351,7 +352,7 @@ def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
 
 @pytest.mark.slow
 def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
-    for wanted in ATLAS[5::11]:
+    for wanted in ATLAS[5::23]:
         graph = graph_from_networkx(wanted)
         for node in wanted:
             for order in (0, 1, 2):
@@ -399,7 +400,7 @@ def test_known_numbers():
 def test_the_lower_bound_on_the_number_of_sets():
     """Exact on trees; never too high, with null players neither."""
     rng = np.random.default_rng(0)
-    for wanted in ATLAS[5::5]:
+    for wanted in ATLAS[5::13]:
         graph, n = graph_from_networkx(wanted), len(wanted)
         first = graph.neighbourhood(0, n)
         part = subgraph_of(graph, first)

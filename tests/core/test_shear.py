@@ -193,7 +193,7 @@ def test_all_others_as_cooperators_give_the_shapley_values(n_players, complement
     np.testing.assert_allclose(solution.values, game_shapley_values(game), atol=1e-10)
 
 
-N_SEEDS = 1500
+N_SEEDS = 750
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def indicator_games():
 @pytest.mark.parametrize(
     ("budget", "options"),
     # One cooperator, two; many duplicates.
-    [(26, {}), (45, {}), (60, {}), (45, {"efficient": False}), (26, {"antithetic": False})],
+    [(26, {}), (60, {}), (45, {"efficient": False}), (26, {"antithetic": False})],
     ids=str,
 )
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_the_same_criterion_rejects_the_others(indicator_games, complement):
     is_off = np.abs(values.mean(axis=0) - game_shapley_values(indicator_games)) > 1e-9
     spread = np.maximum(values.std(axis=0, ddof=1), 1e-12) / np.sqrt(N_SEEDS)
     z = (values.mean(axis=0) - game_shapley_values(indicator_games)) / spread
-    assert np.abs(z[is_off]).max() > 20  # against the 4.5 that are allowed
+    assert np.abs(z[is_off]).max() > 14  # against the 4.5 that are allowed
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_product_of_three_players_with_one_known_cooperator(complement, member
     game = product_game(7, [0, 1, 2])
     scores = np.zeros((7, 7))
     scores[[0, 1, 2], [1, 2, 0]] = 1  # each member knows one of the other two
-    values = estimates(game, 1000, 7 * 4 + 2, scores, complement=complement, efficient=False)[
+    values = estimates(game, 600, 7 * 4 + 2, scores, complement=complement, efficient=False)[
         :, 0, :3, 0
     ]
     if complement == "none":
@@ -250,7 +250,7 @@ def test_a_product_of_three_players_with_one_known_cooperator(complement, member
     z = standardized(values, members_get)
     assert np.abs(z).max() < 4
     # Over as many seeds, the wrong one of the two would be far out.
-    assert np.abs(standardized(values, 7 / 12 - members_get)).min() > 8
+    assert np.abs(standardized(values, 7 / 12 - members_get)).min() > 6
 
 
 def test_a_product_of_three_players_whose_cooperators_are_known_is_exact():

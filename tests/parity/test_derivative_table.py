@@ -114,11 +114,13 @@ def test_what_is_asked_for_is_taken_or_refused_with_the_reason(name, explain):
         assert not words or re.search(words[1:], ours[0])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    ["ReLU", "tanh", "LSTM", "attention", "linear", "no_grad, in part", "embedding", "numpy"],
+)
 def test_hosts_agree(name):
-    case, x, net = CASES[name], CASES[name].inputs(3), built(name)
-    if case.dtype != torch.float64:
-        pytest.skip("rounding decides between cooperators that are almost as strong")
+    """In double precision: else rounding decides between cooperators that are almost as strong."""
+    x, net = CASES[name].inputs(3), built(name)
     first, second = (explain(net, x, "auto")[0] for explain in HOSTS.values())
     np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
 

@@ -116,7 +116,7 @@ def test_unbiased_methods_stay_unbiased(algorithm, options):
         whole = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0, **options)
         exact, limit = whole(X, max_evals=2**M, silent=True).values, 500
     drawn = np.array(
-        [explained(algorithm, limit, seed=seed, **options)[1].values[..., 0] for seed in range(150)]
+        [explained(algorithm, limit, seed=seed, **options)[1].values[..., 0] for seed in range(100)]
     )
     spread = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     assert np.abs((drawn.mean(axis=0) - exact) / spread).max() < 4.5

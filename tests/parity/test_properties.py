@@ -11,7 +11,7 @@ import scipy.stats
 
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, SEVERAL
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, SEVERAL
 from tests.helpers.optional import torch
 from tests.helpers.reference_games import (
     TableGame,
@@ -139,7 +139,7 @@ def test_shift_and_scale_of_the_game(row):
 N_SEEDS = 150
 
 
-@over(RANDOM)
+@over([row for row in OF_CLASSES if not row.is_exact])
 @pytest.mark.slow
 def test_relabelled_players_take_their_values_with_them(row):
     """Exactly, where all is enumerated; else on average.
@@ -308,7 +308,7 @@ def test_intervals_of_outputs_that_share_what_they_teach(row):
     assert ((lower <= exact) & (exact <= upper)).mean() > 0.88
 
 
-@over(RANDOM)
+@over([row for row in OF_CLASSES if not row.is_exact])
 @pytest.mark.slow
 def test_more_evaluations_err_less(row):
     """Ten rows of smooth games; what a method cannot reach, such as bias, does not grow either."""

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[2]
-KILLS = int(os.environ.get("SHAPLEY_EXT_KILLS", "30"))
+KILLS = int(os.environ.get("SHAPLEY_EXT_KILLS", "12"))
 SEED = int(os.environ.get("SHAPLEY_EXT_KILL_SEED", "0"))
 CASES = [("shap", ".npz"), ("shap", ".parquet"), ("captum", ".csv")]
 

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 ROOT = Path(__file__).parents[2]
-KILLS = int(os.environ.get("SHAPLEY_EXT_KILLS", "30"))
+KILLS = int(os.environ.get("SHAPLEY_EXT_KILLS", "12"))
 SEED = int(os.environ.get("SHAPLEY_EXT_KILL_SEED", "0"))
 CASES = ("shap-oddgp", "shap-simsemivalue", "captum-controlled")
 

@@ -434,7 +434,7 @@ def test_outputs_of_captum_are_put_in_shaps_order():
 # --- wrong calls ---
 
 
-AVERAGE, CONVEX, LOW, AVA = *AGGREGATES, shap_ext.AVAExplainer
+AVERAGE, CONVEX, _, AVA = *AGGREGATES, shap_ext.AVAExplainer
 OF_ONE = {"explainers": [doubled]}
 OF_TWO = {"explainers": [doubled, negated]}
 
@@ -454,9 +454,6 @@ OF_TWO = {"explainers": [doubled, negated]}
         (AVERAGE, OF_ONE, {"X": X[0, 0]}, r"X has shape \(\)"),
         (AVERAGE, OF_ONE, {"outputs": [0]}, "no outputs="),
         (AVERAGE, OF_ONE, {"max_evals": "all"}, "'auto'"),
-        (AVERAGE, {"distance": "l9"}, None, "l9"),
-        (LOW, {"method": "fall"}, None, "'descent', 'shrinking'"),
-        (CONVEX, {**OF_ONE, "weights": [1, 2]}, None, "each of the 1 candidates"),
         (CONVEX, {"weights": "beauty"}, None, "'complexity', 'sensitivity'"),
         (CONVEX, {"weights": "sensitivity"}, None, "neighbourhood="),
         (CONVEX, {**OF_TWO, "weights": "complexity", "masker": None}, {}, "dataset= is needed"),

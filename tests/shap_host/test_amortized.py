@@ -71,15 +71,6 @@ def test_efficiency_is_an_option_and_the_gap_is_told(explainer):
     assert 0 < np.abs(gaps).mean() < 0.2 * np.abs(whole.values).sum(axis=1).mean()
 
 
-def test_features_at_the_reference_get_nothing(explainer):
-    rows = X[:4].copy()
-    rows[:, 2] = 0.0
-    rows[3] = 0.0
-    values = explainer(rows).values
-    assert (values[:, 2] == 0).all()
-    assert (values[3] == 0).all()
-
-
 def test_torch_modules_and_value_functions():
     net = torch.nn.Sequential(torch.nn.Linear(N, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).eval()
     made = shap_ext.SimShapExplainer(
@@ -204,23 +195,6 @@ def test_the_learning_curve(explainer):
     plt.close("all")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"labels": "fastshap"}, "labels"),
-        ({"student": "mpl"}, "student"),
-        ({"epochs": 0}, "epochs"),
-        ({"validation_share": 2.0}, "validation_share"),
-        ({"evaluations": 2}, "evaluations"),
-        ({"max_gradient_norm": 0.0}, "max_gradient_norm"),
-    ],
-    ids=str,
-)
-def test_wrong_options(options, words):
-    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=words):
-        shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X, **{**FEW, **options}).fit()
-
-
 def test_wrong_calls(explainer):
     for options in ({"max_seconds": 1.0}, {"interactions": True}):
         with pytest.raises(InvalidArgumentError, match=next(iter(options))):
@@ -278,27 +252,6 @@ def test_streams_say_which_row_is_missing_something(explainer):
     rows[18_000, 2] = np.nan
     with pytest.raises(InvalidArgumentError, match="row 18000"):
         explainer.stream(rows, silent=True)
-
-
-def test_mixed_rows_lower_the_error():
-    new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
-    errors, spent = [], []
-    for n_mixed in (0, 1200):
-        made = shap_ext.SimShapExplainer(
-            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, student="mlp", **FEW
-        )
-        errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
-        spent.append(made.trained.trained.evaluations)
-    assert errors[1] < 0.8 * errors[0]
-    assert spent[1] > 4 * spent[0]
-    with pytest.raises(InvalidArgumentError, match="n_mixed_rows"):
-        shap_ext.SimShapExplainer(
-            lambda x: x.sum(axis=(1, 2)),
-            np.zeros((1, 2, 3)),
-            training_data=X.reshape(300, 2, 3),
-            n_mixed_rows=5,
-            **FEW,
-        ).fit()
 
 
 # --- networks of piecewise-linear functions ---

@@ -403,7 +403,7 @@ def answer(call):
 
 @pytest.mark.slow
 @settings(
-    max_examples=400,
+    max_examples=200,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -156,23 +156,6 @@ def hub_model(x):
     return x[:, 0] * x[:, 1:].sum(axis=1)
 
 
-@pytest.mark.parametrize("name", ["lshapley", "cshapley"])
-def test_a_hub_is_not_taken_by_itself(name):
-    """Its neighbourhood has 2^200 coalitions; order 0 would give 0 to all 200 features."""
-    explainer = shap.Explainer(
-        hub_model, np.zeros((1, 200)), algorithm=name, graph=nx.star_graph(199), seed=0
-    )
-    sv = explainer(np.ones((1, 200)), max_evals=10_000, error_bounds=True, silent=True)
-    assert explainer.last_estimate.orders == 1
-    assert explainer.last_estimate.evaluations > 9_900
-    assert abs(sv.values[0, 0] - 99.5) <= 4 * sv.error_std[0, 0] + 1e-9
-    np.testing.assert_allclose(sv.values[0, 1:], 0.5, **ROUNDING)
-    given = shap.Explainer(
-        hub_model, np.zeros((1, 200)), algorithm=name, graph=nx.star_graph(199), seed=0, order=1
-    )(np.ones((1, 200)), max_evals=10_000, silent=True)
-    np.testing.assert_array_equal(given.values, sv.values)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "needed"),
     [
@@ -188,13 +171,6 @@ def test_neighbours_that_max_evals_does_not_pay_for_are_warned_of(name, options,
     )
     with pytest.warns(ShapleyExtWarning, match=f"in 2 of 2 rows.*{needed}.*Raise max_evals"):
         explainer(np.ones((2, 200)), max_evals=300, silent=True)
-
-
-@pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])
-def test_graphs_without_edges_are_warned_of(name):
-    explainer = shap.Explainer(curved, BACKGROUND, algorithm=name, graph=nx.empty_graph(5))
-    with pytest.warns(ShapleyExtWarning, match="joins no two players in 3 of 3 rows.*Check graph"):
-        explainer(X, silent=True)
 
 
 @pytest.mark.parametrize("name", ["lshapley", "cshapley"])
@@ -227,16 +203,6 @@ def test_groups_of_columns_are_nodes():
         np.testing.assert_allclose(values, oracle.l_shapley(nx.path_graph(4), value, 1), **ROUNDING)
 
 
-def test_draws_have_error_bars():
-    complete = nx.complete_graph(12)
-    explainer = shap_ext.LShapleyExplainer(
-        curved_columns, np.zeros((1, 12)), graph=complete, order=1, seed=0
-    )
-    sv = explainer(rows(2, 12), max_evals=600, error_bounds=True)
-    assert (sv.error_std > 0).any()
-    assert (sv.lower_bounds < sv.upper_bounds).any()
-
-
 # --- texts ---
 
 
@@ -264,21 +230,6 @@ def test_texts_are_lines_of_their_own_lengths(method, tokenizer):
         if is_regression and (tokenizer is not by_spaces or size == 1):
             continue  # of players with nulls among them, see the core's tests
         np.testing.assert_allclose(values, by_definition(nx.path_graph(size), value), **ROUNDING)
-
-
-def test_long_texts_cost_what_the_paper_says():
-    text = " ".join(f"w{i}" for i in range(60))
-    for name in ("lshapley", "cshapley"):
-        explainer = shap.Explainer(model, shap.maskers.Text(by_spaces), algorithm=name)
-        explainer([text], max_evals=4 * 60)
-        assert explainer.last_estimate.orders == 1
-        assert explainer.last_estimate.evaluations <= 4 * 60
-    regression = shap_ext.CShapleyExplainer(
-        model, shap.maskers.Text(by_spaces), variant="regression"
-    )
-    regression([text], max_evals=4 * 60)
-    assert regression.last_estimate.orders == 4
-    assert regression.last_estimate.evaluations == 60 + 59 + 58 + 57 + 2
 
 
 # --- images ---

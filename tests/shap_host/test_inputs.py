@@ -32,7 +32,7 @@ from tests.shap_host.games import (
 pytestmark = pytest.mark.filterwarnings("error")
 
 each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
-NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
+NAMES = ["randomorder", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
 
@@ -188,15 +188,6 @@ def test_equal_features_cost_no_evaluations():
     explainer(background, max_evals=100)
     # The end points and one pair of orders; a second pair, 58 more, does not fit.
     assert explainer.last_estimate.evaluations.tolist() == [60]
-
-
-def test_a_row_equal_to_the_background_is_all_zero():
-    background = rows(1, 25)
-    for name in NAMES:
-        explainer = shap.Explainer(curved, background, algorithm=name)
-        sv = explainer(background, max_evals=2, error_bounds=True)
-        assert (sv.values == 0).all()
-        assert (sv.error_std == 0).all()
 
 
 # DataFrames
@@ -647,16 +638,3 @@ def test_batches_are_as_large_as_asked_for_and_change_nothing(name):
         sv = explainer(x, batch_size=size, **options)
         np.testing.assert_allclose(sv.values, default.values, **ROUNDING)
         assert max(len(call) for call in model.calls) == min(5 * size, len(largest_call))
-
-
-def test_budget_is_spent_on_evaluations_of_all_background_rows():
-    model = Seen(curved)
-    explainer = shap.Explainer(model, rows(5, 12, seed=1), algorithm="shear", seed=0)
-    explainer(rows(3, 12), max_evals=200)
-    spent = explainer.last_estimate.evaluations
-    assert (spent <= 200).all()
-    assert (spent > 190).all()
-    # Every evaluation is one of 5 model rows, and nothing is run beside them and the check.
-    n_evaluations = spent.sum() + explainer.last_estimate.check_evaluations
-    assert n_evaluations <= 1.05 * 3 * 200
-    assert sum(len(call) for call in model.calls) == 5 * n_evaluations
