@@ -154,11 +154,3 @@ def test_an_ablation_changes_what_it_says(script, capsys, monkeypatch):
     changed, same = (part.split()[0] for part in capsys.readouterr().out.split("all: ")[1:])
     assert float(changed) > 1.1
     assert same == "1.000"
-
-
-def test_an_ablation_is_beside_peers(script, capsys, monkeypatch):
-    few = ["--players", "8", "--per-player", "4", "--games", "1", "--kinds", "radial", "RBF-SVM"]
-    monkeypatch.setattr(sys, "argv", ["ablation.py", *few])
-    script("ablation").main()
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in ("orders", "squares", "radial", "RBF-SVM"))

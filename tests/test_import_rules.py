@@ -326,12 +326,7 @@ def assert_named(found, package, extra):
     ("missing", "use", "extra"),
     [
         ("shap", "import shap_ext", "shap"),
-        ("slicer", "import shap_ext.criteria", "shap"),  # which shap needs
         ("captum", "import captum_ext", "captum"),
-        pytest.param(
-            *("torch", "from captum_ext.attributions import Shear", "captum"),
-            marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
-        ),
     ],
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing, use, extra):

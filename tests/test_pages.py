@@ -175,16 +175,19 @@ BLOCK = "```python\n{}\n```\n"
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (BLOCK.format("n = 1") + BLOCK.format("n + 1"), None),
+        (
+            BLOCK.format("n = 1")
+            + BLOCK.format(">>> n + 1\n2\n")
+            + "<!-- not run: needs a GPU -->\n"
+            + BLOCK.format("undefined")
+            + BLOCK.format("print(2)")
+            + "<!-- printed -->\n```text\n2\n```\n",
+            None,
+        ),
         (BLOCK.format("n = 1\nundefined"), "line 3, in <module>"),
-        (BLOCK.format("def f(:"), "SyntaxError"),
-        (BLOCK.format("import sys\nsys.exit(3)"), "SystemExit: 3"),
         (BLOCK.format("import os\nos._exit(0)"), "ended early"),
-        (BLOCK.format(">>> 1 + 1\n2\n"), None),
         (BLOCK.format(">>> 1 + 1\n3\n"), "Got:\n    2"),
         ("- a list\n\n  ```python\n  n = 1\n  undefined\n  ```\n", "NameError"),
-        ("<!-- not run: needs a GPU -->\n" + BLOCK.format("undefined"), None),
-        (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n2\n```\n", None),
         (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n3\n```\n", "The block prints:\n2"),
         ("<!-- not run -->\n" + BLOCK.format("n = 1"), "no reason"),
         ("<!-- not run: needs a GPU -->\nWords.\n\n" + BLOCK.format("n = 1"), "no Python block"),

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values
@@ -116,24 +115,6 @@ def test_labels_of_volumes():
 def test_segments_that_fit_no_volume(segments, message):
     with pytest.raises(InvalidArgumentError, match=message):
         captum_ext.superpixels(VOLUMES, segments)
-
-
-def test_captum_draws_them():
-    from captum.attr import visualization
-
-    mask = captum_ext.superpixels(IMAGES, (3, 4))
-    found, errors = captum_ext.OddGP(redness, seed=0).attribute(
-        IMAGES, feature_mask=mask, n_samples=100, return_standard_error=True
-    )
-    arrays = [tensor[0].permute(1, 2, 0).numpy() for tensor in (found, errors, IMAGES)]
-    figure, _ = visualization.visualize_image_attr(
-        arrays[0], arrays[2], "blended_heat_map", "all", use_pyplot=False
-    )
-    assert isinstance(figure, Figure)
-    figure, axes = captum_ext.visualize_image_attr_with_error(
-        *arrays[:2], arrays[2], "blended_heat_map", "all", use_pyplot=False
-    )
-    assert len(axes) == 2
 
 
 @pytest.mark.parametrize(

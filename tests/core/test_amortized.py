@@ -218,8 +218,8 @@ def test_evaluations_are_counted(target):
 @pytest.mark.parametrize("target", ["oddgp", "controlled", "fastshap"])
 @pytest.mark.slow
 def test_networks_learn(target):
-    game, new = CountingGame(600), CountingGame(100)
-    new.x = np.random.default_rng(9).normal(size=(100, 6)).astype(np.float32)
+    game, new = CountingGame(600), CountingGame(600)  # the same function
+    new.x, new.n_rows = np.random.default_rng(9).normal(size=(100, 6)).astype(np.float32), 100
     exact = game_shapley_values(new)
     amortized = fitted(game, target=target, epochs=25, evaluations=32)
     error = np.abs(amortized.explain(new, new.x, True).estimate.values - exact).sum(axis=1).mean()

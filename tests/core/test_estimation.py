@@ -131,13 +131,6 @@ def test_rows_with_few_active_players_or_none(row, n_active, n_outputs):
     np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-12)
 
 
-def test_one_player():
-    game = random_game(1, n_rows=2, n_outputs=2)
-    result = core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
-    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-14)
-    assert result.evaluations.tolist() == [2, 2]
-
-
 def test_default_budget():
     """All coalitions of up to ten players, as shap's own default."""
     assert [core.default_budget(m) for m in (1, 8, 9, 10)] == [500, 500, 512, 1024]
@@ -206,7 +199,7 @@ def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row):
 
 
 @pytest.mark.filterwarnings(FEW)
-@rows_of(HAS_ERRORS)
+@rows_of([row for row in OF_CLASSES if row in HAS_ERRORS])
 @pytest.mark.parametrize("n_players", [5, 8])
 def test_errors_that_were_asked_for_are_never_missing(row, n_players):
     """Whatever budget is accepted, up to that of all coalitions."""
@@ -277,15 +270,6 @@ def test_the_result_tells_end_values_costs_and_seed():
     assert result.backward_passes.tolist() == [0, 0, 0]
     assert result.cooperators.tolist() == ["", "", ""]
     assert result.seed == 5
-
-
-def test_the_global_random_state_is_neither_read_nor_moved():
-    np.random.seed(1)  # noqa: NPY002
-    before = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
-    first = ESTIMATORS[1].estimate(random_game(7), budget=60).values
-    assert (np.random.get_state(legacy=False)["state"]["key"] == before).all()  # noqa: NPY002
-    np.random.seed(2)  # noqa: NPY002
-    np.testing.assert_array_equal(ESTIMATORS[1].estimate(random_game(7), budget=60).values, first)
 
 
 def test_a_progress_bar_counts_the_evaluations(capsys):
@@ -390,13 +374,3 @@ def test_a_progress_bar_states_the_remaining_time_after_a_pause(capsys, monkeypa
     assert after_pause.sum() > 100
     assert (left <= 1.5 * (seconds - past))[after_pause].all()
     assert (left >= 0.5 * (seconds - past))[after_pause & (past < 0.7 * seconds)].all()
-
-
-def test_progress_bars_end_at_their_total(capsys):
-    game = random_game(7, n_rows=2)
-    settings = core.Settings(seed=0, budget=40, progress_delay=0.0, name="random order")
-    spent = core.estimate(game, core.RandomOrder(), settings).evaluations.sum()
-    assert spent < 2 * 40
-    last = re.split(r"[\r\n]+", capsys.readouterr().err.strip())[-1]
-    assert last.startswith("random order: 100%")
-    assert f"{spent}/{spent}" in last

@@ -5,7 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.interactions.result import checked_pairs
-from tests.helpers.estimator_table import ESTIMATORS, OF_KINDS
+from tests.helpers.estimator_table import OF_CLASSES, OF_KINDS
 from tests.helpers.reference_games import TableGame, smooth_game
 
 N_PLAYERS = 6
@@ -35,7 +35,7 @@ def assert_scaled(found, ordinary, factor, rounding=0.0):
 
 @pytest.mark.parametrize(
     ("row", "exponent"),
-    [*((row, 500) for row in ESTIMATORS), *((row, -500) for row in OF_KINDS)],
+    [*((row, 500) for row in OF_CLASSES), *((row, -500) for row in OF_KINDS)],
     ids=lambda value: getattr(value, "id", value),
 )
 def test_results_scale_with_the_values(row, exponent):

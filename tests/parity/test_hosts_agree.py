@@ -10,7 +10,7 @@ from torch import nn
 import captum_ext
 import shap_ext
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import ESTIMATORS, SEVERAL
+from tests.helpers.estimator_table import OF_CLASSES, SEVERAL
 from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -145,7 +145,7 @@ def test_own_scores_mean_the_same_players():
     check(*got)
 
 
-@pytest.mark.parametrize("row", ESTIMATORS, ids=[row.id for row in ESTIMATORS])
+@pytest.mark.parametrize("row", OF_CLASSES, ids=[row.id for row in OF_CLASSES])
 def test_every_estimator(row):
     # One row has columns that equal the background. They are set aside, so that the rows have
     # different numbers of players.

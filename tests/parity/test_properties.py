@@ -395,7 +395,7 @@ def test_both_hosts_give_the_numbers_of_the_core(row, played):
         assert host.seed == 11
 
 
-@over(map(detached, ESTIMATORS), lambda row: row.options.get("complement") != "none")
+@over(map(detached, OF_CLASSES))
 def test_both_hosts_give_the_standard_errors_of_the_core(row, played):
     budget = budget_of(row)
     expected = row.estimate(played, budget=budget, seed=2, with_errors=True).standard_errors
@@ -433,7 +433,7 @@ def test_both_hosts_refuse_too_small_a_budget_in_their_own_words(row, played):
         through_captum(row, played.values, 0, n_samples=budget)
 
 
-@over(map(detached, ESTIMATORS))
+@over(map(detached, SEVERAL))
 def test_features_at_their_reference_cost_nothing_in_both_hosts(row):
     """Two of seven: 2^5 coalitions are left, so that the result is exact."""
     game = from_function(lambda z: np.sin(z @ np.arange(1.0, M + 1)), M)

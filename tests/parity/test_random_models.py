@@ -255,7 +255,7 @@ def test_intervals_of_unbiased_estimates_hold_the_noise():
     ],
 )
 def test_intervals_of_graphs_and_shear_hold_the_noise(algorithm, options):
-    n_seeds = 30 if algorithm == "shear" else 100
+    n_seeds = 30 if algorithm == "shear" else 60
     inside = coverage(algorithm, 1.0, "growing", n_seeds, options, max_evals=250)
     assert 0.9 < inside < 0.99
 

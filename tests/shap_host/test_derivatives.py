@@ -21,8 +21,9 @@ ROUNDING: Tolerances = {"rtol": 1e-9, "atol": 1e-10}
 GROUPS = np.array([3, 0, 0, 1, 2, 3, 1, 1, 4, 2, 0, 4])
 
 built = functools.cache(lambda name: CASES[name].build())
-SMOOTH = [name for name, case in CASES.items() if case.is_smooth]
-ONCE = [name for name, case in CASES.items() if case.has_slopes]
+# tests/captum_host/test_derivatives.py has all; here they are averaged over a background.
+SMOOTH = [name for name, case in CASES.items() if case.is_smooth][::4]
+ONCE = [name for name, case in CASES.items() if case.has_slopes][::6]
 
 
 def game_of(net, rows, background, players=None):
@@ -85,7 +86,7 @@ def off_diagonal(scores):
 @pytest.mark.parametrize("name", SMOOTH)
 def test_second_derivatives_are_contracted_and_averaged(name, players):
     net = built(name)
-    rows, background = examples(2).numpy(), examples(3, seed=5).numpy()
+    rows, background = examples(2).numpy(), examples(2, seed=5).numpy()
     found = hessian_scores(game_of(net, rows, background, players), np.arange(2))
     for row in range(2):
         moments = by_hand(net, rows[row], background, players, curvature)
@@ -100,7 +101,7 @@ def test_second_derivatives_are_contracted_and_averaged(name, players):
 @pytest.mark.parametrize("name", ONCE)
 def test_changes_of_slopes_are_averaged(name, players):
     net = built(name)
-    rows, background = examples(2).numpy(), examples(3, seed=5).numpy()
+    rows, background = examples(2).numpy(), examples(2, seed=5).numpy()
     found = gradient_scores(game_of(net, rows, background, players), np.arange(2))
     for row in range(2):
         reference = _mean_slope_changes(net, rows[row], background, players)
@@ -206,20 +207,6 @@ def test_scripted_embeddings_take_whole_numbers(kind):
 
 def in_training(*made):
     return nn.Sequential(nn.Linear(N_FEATURES, 4), *made, nn.Linear(4, 1)).double().train()
-
-
-def test_equal_calls_in_training_mode_are_equal_after_the_same_torch_seed_only():
-    """The seed is that of the coalitions; dropout draws from torch's own generator."""
-    rows, background = examples(3).numpy(), np.zeros((1, N_FEATURES))
-    explainer = ShearExplainer(in_training(nn.Dropout(0.5)), background, seed=0)
-    made = []
-    for torch_seed in (0, 0, 1):
-        with torch.random.fork_rng():
-            torch.manual_seed(torch_seed)
-            with pytest.warns(ShapleyExtWarning, match="training mode.*Dropout"):
-                made.append(explainer(rows, max_evals=200).values)
-    np.testing.assert_array_equal(made[0], made[1])
-    assert np.abs(made[0] - made[2]).max() > 1e-3
 
 
 def test_batch_norm_in_training_mode_warns_and_is_left_in_it():

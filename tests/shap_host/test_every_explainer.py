@@ -349,17 +349,6 @@ def test_an_explainer_may_be_built_and_trained_in_a_thread(made):
 
 
 @some
-def test_misspelt_options_are_type_errors(made):
-    for wrong in ({"sed": 1}, {"no_option": 1}, {"Model": 1}):
-        with pytest.raises(TypeError, match=next(iter(wrong))):
-            made.build(**wrong)
-    explainer = built(made.name)[0]
-    for option in ("maxevals", "nsamples", "error_bound"):
-        with pytest.raises(TypeError, match=option):
-            explainer(X, **{option: 100})
-
-
-@some
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "many", True, None, [100]], ids=str)
 def test_budgets_that_are_no_counts_are_refused(made, wrong):
     if made.is_trained and type(wrong) is int and wrong == 0:

@@ -1,7 +1,6 @@
 """Rows, backgrounds, maskers and groups in the forms in which users pass them."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -405,23 +404,6 @@ def test_warnings_point_to_the_users_line():
     assert {warning.filename for warning in caught} == {__file__}
 
 
-@every_name
-def test_no_masker_with_a_torch_module_and_images(name):
-    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ELU(), nn.Flatten(), nn.Linear(8, 3)).double()
-    x = torch.as_tensor(rows(2, 9).reshape(2, 1, 3, 3))
-    explainer = shap.Explainer(net.eval(), algorithm=name, seed=0)
-    with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
-        sv = explainer(x.numpy(), max_evals=512)
-    assert sv.values.shape == (2, 1, 3, 3, 3)
-    assert sv.base_values.shape == (2, 3)
-    wanted = oracle(
-        lambda x: of_module(net)(x.reshape(-1, 1, 3, 3)), x.reshape(2, 9), np.zeros((1, 9))
-    )
-    np.testing.assert_allclose(sv.values.reshape(2, 9, 3), wanted, **ROUNDING)
-    with pytest.warns(ShapleyExtWarning):
-        np.testing.assert_array_equal(explainer(x, max_evals=512).values, sv.values)
-
-
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["array", "tensor"])
 def test_images_with_images_as_background(kind):
     net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(8, 1)).double()
@@ -600,25 +582,6 @@ def test_any_partition_into_groups(n_columns, seed, n_background, name):
 
 
 # Threads
-
-
-@pytest.mark.parametrize("kind", ["array", "Independent", "Partition"])
-def test_threads_may_share_a_masker_and_an_explainer(kind):
-    background, x = rows(4, 6, seed=1), rows(32, 6)
-    masker = background if kind == "array" else getattr(shap.maskers, kind)(background)
-    wanted = oracle(curved, x, background)
-    shared = shap.Explainer(curved, masker, algorithm="shear", seed=0)
-
-    def with_shared_explainer(place):
-        return shared(x[[place]]).values[0]
-
-    def with_shared_masker(place):
-        return shap.Explainer(curved, masker, algorithm="enumeration")(x[[place]]).values[0]
-
-    for explain_one in (with_shared_explainer, with_shared_masker):
-        with ThreadPoolExecutor(4) as pool:
-            found = np.array(list(pool.map(explain_one, range(len(x)))))
-        np.testing.assert_allclose(found, wanted, **ROUNDING)
 
 
 # Batches

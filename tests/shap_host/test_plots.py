@@ -153,22 +153,6 @@ def test_waterfall_draws_the_errors(row):
     assert (widths > 0).all() != row.is_exact
 
 
-def test_waterfall_without_error_bounds_draws_none():
-    explainer = shap.Explainer(curved, rows(2, 9, 1), algorithm="shear", seed=0)
-    shap.plots.waterfall(explainer(rows(1, 9), max_evals=150)[0], max_display=9, show=False)
-    assert len(error_bars()) == 0
-
-
-@pytest.mark.parametrize("kind", ["grouped", "outputs"])
-def test_waterfall_draws_the_errors_of_groups_and_outputs(kind):
-    explained = explain(kind)
-    place = int(np.argmax(explained.error_std.sum(axis=1)))
-    shap.plots.waterfall(explained[place], show=False)
-    bars = error_bars()
-    assert len(bars) == explained.shape[1]
-    assert (bars[:, 1] > bars[:, 0]).sum() > 3
-
-
 def test_bar(sv):
     shap.plots.bar(sv, show=False)
     words = drawn()
@@ -178,19 +162,6 @@ def test_bar(sv):
     shap.plots.bar(sv[0], show=False)
     drawn()
     shap.plots.bar(sv.abs.max(0), show=False)
-
-
-def test_bar_draws_the_clustering():
-    clustered = explain("clustered")
-    shap.plots.bar(clustered, show=False, clustering_cutoff=2.0)
-    with_tree = len(plt.gca().lines)
-    plt.close("all")
-    shap.plots.bar(explain("plain"), show=False, clustering_cutoff=2.0)
-    assert with_tree > len(plt.gca().lines)
-    plt.close("all")
-    # Half the rows: the clustering is sliced along.
-    shap.plots.bar(clustered[:10], show=False, clustering_cutoff=2.0)
-    shap.plots.bar(clustered[0], show=False, clustering_cutoff=2.0)
 
 
 def test_beeswarm(sv):
@@ -234,19 +205,6 @@ def test_force(sv):
     drawn()
     shap.plots.force(sv[:5])  # JavaScript
     shap.plots.force(sv[0])
-
-
-def test_decision_with_raw_arrays(sv):
-    data = sv.data if sv.display_data is None else sv.display_data
-    shap.plots.decision(
-        sv.base_values[0],
-        sv.values[:20],
-        features=data[:20],
-        feature_names=sv.feature_names,
-        show=False,
-    )
-    drawn()
-    shap.plots.decision(sv[0].base_values, sv[0].values, show=False)
 
 
 def test_one_hot_players_show_their_column():

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -114,17 +113,6 @@ class TestBar:
         np.testing.assert_allclose(drawn[:, 1], (sizes + widths)[order])
         np.testing.assert_allclose(drawn[:, 0], np.maximum(sizes - widths, 0)[order], atol=1e-12)
 
-    def test_the_mean_size_of_the_truth_is_inside(self):
-        """The mean of the errors bounds the error of the mean size, whatever the errors are."""
-        many = explanation()
-        rng = np.random.default_rng(1)
-        ends = np.where(rng.random(many.shape) < 0.5, many.lower_bounds, many.upper_bounds)
-        axes = plots.bar(many, show=False)
-        drawn, order = segments(axes)[:, :, 0], np.argsort(-np.abs(many.values).mean(0))
-        truth = np.abs(ends).mean(axis=0)[order]
-        assert (drawn[:, 0] - 1e-9 <= truth).all()
-        assert (truth <= drawn[:, 1] + 1e-9).all()
-
     def test_order_axes_and_cohorts_pass_through(self):
         many = explanation()
         _, axes = plt.subplots()
@@ -150,12 +138,6 @@ class TestBar:
         widths = np.diff(segments(axes)[:3, :, 0])[:, 0]
         # Four features of a cluster share one bar.
         assert sorted(np.round(widths, 6)) == [0.5, 0.5, 2.0]
-
-    def test_a_clustering_of_other_features_is_refused_by_shap(self):
-        tree = shap.utils.hclust(np.random.default_rng(0).normal(size=(20, M)))
-        column = explanation(clustering=np.tile(tree, (N_ROWS, 1, 1)))[:, "age"]
-        with pytest.raises(TypeError, match="partition tree"):
-            plots.bar(column, show=False)
 
     def test_labels_are_behind_the_error_bars_and_inside_the_axes(self):
         row = explanation()[3]
@@ -327,18 +309,6 @@ class TestDecision:
         width = (many.upper_bounds - many.values)[0].sum()
         ends = 1 / (1 + np.exp(-np.array([total - width, total + width])))
         assert (low, high) == pytest.approx(tuple(ends))
-
-    def test_one_row_with_its_features(self):
-        axes = plots.decision(explanation()[2], show=False)
-        assert len(self.bands(axes, 1)) == 1
-        assert len(axes.texts) == M
-
-    def test_bands_fit_into_the_axes(self):
-        axes = plots.decision(explanation(), show=False)
-        left, right = axes.get_xlim()
-        ends = np.array([end for band in self.bands(axes, N_ROWS) for end in band.values()])
-        assert left <= ends.min()
-        assert ends.max() <= right
 
     def test_different_base_values_are_refused(self):
         many = explanation(base_values=np.arange(N_ROWS, dtype=float))
@@ -657,15 +627,6 @@ def test_figures_are_shown_by_default(monkeypatch):
     assert plots.waterfall(explanation()[0]) is None
     assert plots.interactions(TestInteractions().pairs()[0]) is None
     assert len(shown) == 3
-
-
-def test_interactive_mode_stays_on(monkeypatch):
-    monkeypatch.setattr(plt, "show", lambda: None)
-    with mpl.rc_context():
-        plt.ion()
-        plots.waterfall(explanation()[0])
-        assert plt.isinteractive()
-        plt.ioff()
 
 
 WITHOUT_MATPLOTLIB = """

@@ -34,7 +34,7 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-NAMES = ["enumeration", "randomorder", "leastsquares", "shear", "oddgp"]
+NAMES = ["randomorder", "oddgp"]
 every_name = pytest.mark.parametrize("name", NAMES)
 X, TRAIN = rows(3, 4), rows(60, 4, seed=2)
 COLUMNS = list("abcd")
