@@ -287,9 +287,6 @@ def test_orders_are_no_share_of_a_budget_of_evaluations():
         method.attribute(examples(1, 12), n_samples=40)
 
 
-# --- at home in captum ---
-
-
 # --- combining what is there ---
 
 

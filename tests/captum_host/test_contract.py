@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import pickle
 import random
 import re
 
@@ -79,21 +78,6 @@ def test_arguments_are_captums_in_captums_order(method):
         assert set(their_names) <= set(names)
 
 
-@every_method
-def test_captums_positional_call_works(method):
-    x, net = examples(2, 4), network(4, 3)
-    by_place = method(net, seed=0).attribute(x, 0, 1, None, torch.tensor([[0, 0, 1, 2]]), 50, 2)
-    by_name = method(net, seed=0).attribute(
-        x,
-        baselines=0,
-        target=1,
-        feature_mask=torch.tensor([[0, 0, 1, 2]]),
-        n_samples=50,
-        perturbations_per_eval=2,
-    )
-    assert torch.equal(by_place, by_name)
-
-
 def test_names_read_well():
     of_several_words = {
         "CShapley": "C-Shapley",
@@ -162,14 +146,6 @@ def test_standard_errors_come_in_the_same_container(method):
 
 
 # Copies
-
-
-@every_method
-def test_network_goes_along_in_a_pickle(method):
-    x = examples(1, 4)
-    attribution = method(network(4), seed=3)
-    twin = pickle.loads(pickle.dumps(attribution))
-    assert torch.equal(twin.attribute(x), attribution.attribute(x))
 
 
 # captum's tools

@@ -8,7 +8,14 @@ from torch import nn
 
 from captum_ext import Exact, Myerson, StackedGraphs
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
-from tests.captum_host.test_graphs import EXACT, METHODS, MOLECULE, each_method, game_of
+from tests.captum_host.test_graphs import (
+    EXACT,
+    METHODS,
+    MOLECULE,
+    each_method,
+    game_of,
+    some_methods,
+)
 from tests.helpers.brute_force import shapley_values
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -176,7 +183,7 @@ def convolutions(package):
 
 
 @pytest.mark.filterwarnings("default:::torch_geometric")
-@each_method
+@some_methods
 def test_nodes_of_pytorch_geometric(method):
     network, data = convolutions(geometric())
     alone = one_at_a_time(network, data.edge_index)
@@ -219,18 +226,16 @@ def test_the_functions_that_pytorch_geometric_makes_for_captum():
     np.testing.assert_allclose(found[0, :, 0].numpy(), np.asarray(wanted).ravel(), **EXACT)
 
 
-@pytest.mark.parametrize("kind", [Exact, Myerson])
-def test_the_explainer_of_pytorch_geometric(kind):
+def test_the_explainer_of_pytorch_geometric():
     """It knows methods by the names of their classes, and passes one graph at a time."""
     package = geometric()
     from torch_geometric.explain import CaptumExplainer, Explainer
 
     network, data = convolutions(package)
-    options = {"graph": data} if kind is Myerson else {}
 
-    class ShapleyValueSampling(kind):  # type: ignore[valid-type,misc]
+    class ShapleyValueSampling(Myerson):
         def __init__(self, forward_func):
-            super().__init__(forward_func, seed=0, **options)
+            super().__init__(forward_func, seed=0, graph=data)
 
     alone = torch.zeros(N_ATOMS, dtype=torch.long)
     explainer = Explainer(
@@ -247,7 +252,7 @@ def test_the_explainer_of_pytorch_geometric(kind):
     explanation = explainer(data.x, data.edge_index, batch=alone, target=torch.tensor([1]))
     from torch_geometric.nn.models import to_captum_model
 
-    right = kind(to_captum_model(network, "node"), seed=0, **options).attribute(
+    right = Myerson(to_captum_model(network, "node"), seed=0, graph=data).attribute(
         data.x[None],
         target=1,
         additional_forward_args=(data.edge_index, alone),
@@ -297,18 +302,3 @@ def test_the_presence_of_each_edge_is_needed():
     message = r"one number for each of the \d+ edges.*\(1, 3\).*torch\.ones"
     with pytest.raises(InvalidArgumentError, match=message):
         Exact(model).attribute(torch.ones(1, 3))
-
-
-def test_edges_of_networks_of_pytorch_geometric():
-    geometric = pytest.importorskip("torch_geometric")
-    torch.manual_seed(0)
-    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-    network, x = geometric.nn.GCNConv(2, 3).double().eval(), torch.rand(4, 2).double()
-    model = StackedGraphs(network, edges, nodes=x, node=2)
-    found = Exact(model).attribute(torch.ones(1, 6), target=1)
-
-    def value(coalition):
-        with torch.no_grad():
-            return float(network(x, edges[:, sorted(coalition)])[2, 1])
-
-    np.testing.assert_allclose(found[0], shapley_values(6, value), atol=1e-10)

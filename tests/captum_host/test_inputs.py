@@ -117,15 +117,6 @@ def test_layout_in_memory_does_not_matter(method, n_features):
 
 
 @every_method
-def test_examples_of_a_single_number(method):
-    def forward(z):
-        return torch.tanh(z.flatten())
-
-    column = attributed(forward, torch.tensor([[1.0], [2.0]]), method=method)
-    torch.testing.assert_close(column, torch.tanh(torch.tensor([[1.0], [2.0]])))
-
-
-@every_method
 def test_inputs_of_one_dimension(method):
     # captum's own methods take these: the first dimension counts the examples.
     ages, table = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64), examples(3, 2)
@@ -351,32 +342,6 @@ def test_masks_that_are_not_contiguous(method):
         torch.testing.assert_close(made, wanted, **EXACT)
 
 
-@every_method
-@pytest.mark.parametrize(
-    "ids",
-    [
-        ([0, 1, 2], [2, 1, 0]),
-        ([0, 1, 2], [1, 1, 1]),
-        ([2, 1, 0], [0, 1, 2]),
-        ([0, 1, 2], [0, 1, 2]),
-    ],
-    ids=str,
-)
-def test_tensors_may_share_all_their_groups(method, ids):
-    x, y = examples(2, 3), examples(2, 3, seed=2)
-
-    def forward(a, b):
-        return (
-            torch.tanh(a * torch.tensor([1.0, 2.0, 3.0])).prod(dim=1) * b[:, 0] + b[:, 2] * b[:, 1]
-        )
-
-    masks = tuple(torch.tensor(one)[None] for one in ids)
-    made = attributed(forward, (x, y), method=method, feature_mask=masks)
-    full = tuple(mask.expand(2, 3) for mask in masks)
-    for part, right in zip(made, oracle(forward, (x, y), (0 * x, 0 * y), full), strict=True):
-        torch.testing.assert_close(part, right, **EXACT)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_renaming_groups_changes_nothing_but_the_draws(method):
     # Ids in the same order are the same players, so even the draws agree.
@@ -387,43 +352,6 @@ def test_renaming_groups_changes_nothing_but_the_draws(method):
     assert torch.equal(plain, renamed)
     each = attributed(net, x, method=method, feature_mask=ids.expand(2, 12).clone(), n_samples=200)
     torch.testing.assert_close(each, plain, **REORDERED)
-
-
-# Additional arguments
-
-
-@every_method
-@pytest.mark.parametrize("per_eval", [None, 1, 3])
-def test_additional_arguments(method, per_eval):
-    x = examples(2, 4)
-    scale = torch.tensor([2.0, -3.0], dtype=torch.float64)
-    edges = torch.tensor([[0, 1, 2], [1, 2, 3], [0, 0, 0]])  # three rows, two examples
-
-    def forward(z, own, number, tensor, edge_index, text, options):
-        assert own.shape == (len(z),)
-        assert number == 2
-        assert tensor.shape == ()
-        assert text == "tanh"
-        assert options == {"a": 1}
-        assert torch.equal(edge_index, edges)
-        pairs = (z[:, edges[0]] * z[:, edges[1]]).sum(dim=1)
-        return torch.tanh(own * pairs) ** number + tensor * z.prod(dim=1)
-
-    given = (scale, 2, torch.tensor(0.5), edges, "tanh", {"a": 1})
-    made = attributed(
-        forward,
-        x,
-        method=method,
-        additional_forward_args=given,
-        perturbations_per_eval=per_eval,
-    )
-    parts = [
-        oracle(
-            lambda z, i=i: forward(z, scale[i : i + 1], *given[1:]), (x[i : i + 1],), (0 * x[:1],)
-        )[0]
-        for i in range(2)
-    ]
-    torch.testing.assert_close(made, torch.cat(parts), **EXACT)
 
 
 # Targets

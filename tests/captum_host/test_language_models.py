@@ -115,15 +115,6 @@ def test_agrees_with_captums_exact_method_at_a_fraction_of_its_passes():
     assert n_theirs == 3 * (4 * 24 + 1)
 
 
-def test_probabilities_in_place_of_their_logarithms():
-    explainer = LLMAttribution(Exact(MODEL), TOKENIZER, attr_target="prob")
-    result = explainer.attribute(text_tokens(), TARGET)
-    ids = TOKENIZER.encode(PROMPT)
-    ends = np.exp(log_probabilities(ids)) - np.exp(log_probabilities([1, 0, 0, 0, 0]))
-    assert float(result.seq_attr.sum()) == pytest.approx(ends[0], abs=1e-12)
-    assert result.token_attr.sum(dim=1).tolist() == pytest.approx(ends[1:].tolist(), abs=1e-12)
-
-
 @pytest.mark.parametrize("target", ["mat", "a mat", torch.tensor([10])], ids=str)
 def test_targets_of_any_length(target):
     words = target if isinstance(target, str) else TOKENIZER.decode(target)
@@ -266,13 +257,6 @@ def test_it_is_captums_class_with_captums_arguments():
     # captum's own stays as it was.
     with pytest.raises(AssertionError, match="does not support"):
         captum.attr.LLMAttribution(Exact(MODEL), TOKENIZER)
-
-
-def test_trials_that_would_be_equal_are_made_once():
-    once, _ = attributed(Exact(MODEL))
-    twice, _ = attributed(Exact(MODEL), num_trials=2)
-    torch.testing.assert_close(twice.seq_attr, once.seq_attr, **EXACT)
-    assert twice.estimate.evaluations.tolist() == once.estimate.evaluations.tolist()
 
 
 class Provider:

@@ -58,10 +58,9 @@ def check_exact(result, wanted):
     assert not result.seq_standard_error.any()
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("method", [Exact, OddGP, Best])
-def test_few_cases_are_integrated_exactly(method, seed):
-    result = explained(method(MODEL, seed=seed), ProductBaselines(FEW))
+def test_few_cases_are_integrated_exactly(method):
+    result = explained(method(MODEL, seed=0), ProductBaselines(FEW))
     check_exact(result, oracle(list(itertools.product(*FEW))))
 
 

@@ -288,10 +288,9 @@ def test_targets_of_numpy_that_are_no_whole_numbers(target):
 
 
 @every_class_with_a_size
-@pytest.mark.parametrize("mask", [None, torch.tensor([[0, 0, 1]])], ids=["plain", "masked"])
-def test_progress_is_shown_to_the_end(method, per_eval, mask, capsys):
+def test_progress_is_shown_to_the_end(method, per_eval, capsys):
     made = method(NET, seed=0).attribute(
-        ONE, target=0, feature_mask=mask, perturbations_per_eval=per_eval, show_progress=True
+        ONE, target=0, perturbations_per_eval=per_eval, show_progress=True
     )
     assert made.shape == ONE.shape
     shown = capsys.readouterr()

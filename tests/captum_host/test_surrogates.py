@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from captum_ext import Exact, FastShap, OddGP, Shear, SimShap, Surrogate
+from captum_ext import Exact, FastShap, OddGP, SimShap, Surrogate
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import conditional_values, shapley_values
 
@@ -40,7 +40,7 @@ def wanted():
     return np.array([shapley_values(4, conditional_values(predict, row, kinds)) for row in kinds])
 
 
-@pytest.mark.parametrize("method", [Exact, OddGP, Shear])
+@pytest.mark.parametrize("method", [Exact, OddGP])
 def test_it_is_a_forward_function_for_any_method(surrogate, wanted, method):
     found = method(surrogate).attribute(KINDS, baselines=surrogate.reference, target=0)
     assert found.dtype == KINDS.dtype

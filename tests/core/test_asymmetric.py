@@ -10,7 +10,6 @@ from shapley_adapters import Asymmetric, Settings, estimate
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.graphs.causal_graph import CausalGraph, read_causal_graph
 from shapley_adapters.graphs.linear_extensions import draw_orders_within
-from tests.helpers.brute_force import shapley_values
 from tests.helpers.partial_orders import (
     asymmetric_values,
     edges_of_layers,
@@ -59,12 +58,6 @@ def test_values_of_all_coalitions_are_exact(edges):
     wanted = [asymmetric_values(N_PLAYERS, edges, game.value_of(row)) for row in range(2)]
     np.testing.assert_allclose(found.values, wanted, rtol=0, atol=1e-10)
     assert (found.standard_errors == 0).all()
-
-
-def test_without_order_it_is_the_shapley_value():
-    game = random_game(N_PLAYERS, seed=3)
-    wanted = shapley_values(N_PLAYERS, game.value_of(0))
-    np.testing.assert_allclose(run([], game).values[0], wanted, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("budget", [200, 12], ids=["exact", "drawn"])

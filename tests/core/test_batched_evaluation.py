@@ -5,7 +5,7 @@ import pytest
 
 from shapley_adapters.coalitions.tables import CoalitionTable, all_coalitions
 from shapley_adapters.errors import ModelOutputError, NonFiniteValueError
-from shapley_adapters.games.evaluation import Evaluator, Request, in_batches
+from shapley_adapters.games.evaluation import Evaluator, Request
 from tests.helpers.reference_games import FunctionGame, TableGame, random_game
 
 
@@ -133,10 +133,6 @@ def test_models_that_return_another_number_of_values_are_refused():
 
     with pytest.raises(ModelOutputError, match="returned 1 for 8 evaluations"):
         Evaluator(Reducing(random_game(3).values))([shared_request([0], 3)])
-
-
-def test_in_batches_of_nothing_calls_nothing():
-    in_batches(0, 5, lambda start, stop: pytest.fail("called"))
 
 
 @pytest.mark.parametrize("n_outputs", [[0], [1, 2], [2, 2, 1]])

@@ -2,7 +2,6 @@
 
 import tracemalloc
 from itertools import combinations, islice
-from time import perf_counter
 from types import SimpleNamespace
 
 import networkx as nx
@@ -14,10 +13,6 @@ import scipy.sparse
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.graphs.connected_sets import (
     all_connected_sets,
-    as_numbers,
-    as_rows,
-    component_around,
-    components_of,
     connected_sets,
     n_sets_at_least,
     subgraph_of,
@@ -313,17 +308,6 @@ def test_distances_neighbourhoods_and_components():
             assert graph.is_covered(order) == (order >= graph.diameter)
 
 
-def test_neighbourhood_on_a_grid_is_a_diamond():
-    grid = PlayerGraph.grid((7, 7))
-    assert len(grid.neighbourhood(24, 2)) == 13
-    assert len(PlayerGraph.grid((7, 7), diagonals=True).neighbourhood(24, 2)) == 25
-
-
-def test_relabelling():
-    graph = PlayerGraph.line(4).relabelled(np.array([2, 0, 3, 1]))
-    assert edges_of(graph) == {(0, 2), (0, 3), (1, 3)}
-
-
 # --- connected sets ---
 
 
@@ -348,25 +332,6 @@ def test_every_connected_set_of_small_graphs_comes_once(n_nodes):
         found = sets_of(graph_from_networkx(wanted))
         assert len(found) == len(set(found))
         assert set(found) == by_enumeration(wanted)
-
-
-@pytest.mark.slow
-def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
-    for wanted in ATLAS[5::23]:
-        graph = graph_from_networkx(wanted)
-        for node in wanted:
-            for order in (0, 1, 2):
-                part = subgraph_of(graph, graph.neighbourhood(node, order))
-                inside = wanted.subgraph(part.nodes.tolist())
-                every = {pair for pair in by_enumeration(inside) if node in pair[0]}
-                for largest in (1, 2, 3, None):
-                    found = [
-                        tuple(frozenset(part.nodes[list(bits(one))].tolist()) for one in pair)
-                        for pair in connected_sets(part.neighbour_sets, 0, largest=largest)
-                    ]
-                    small = {p for p in every if largest is None or len(p[0]) <= largest}
-                    assert len(found) == len(set(found))
-                    assert set(found) == small
 
 
 def test_sets_up_to_a_size_everywhere():
@@ -417,15 +382,6 @@ def test_the_lower_bound_on_the_number_of_sets():
                 assert (least, rooted) == (len(sets), len(around))
 
 
-def test_the_component_of_a_node():
-    for wanted in ATLAS[7::17]:
-        part = subgraph_of(graph_from_networkx(wanted), np.arange(len(wanted)))
-        for members in range(1, 2 ** len(wanted)):
-            for component in components_of(part.neighbour_sets, members):
-                for node in bits(component):
-                    assert component_around(part.neighbour_sets, node, members) == component
-
-
 def test_memory_does_not_grow_with_the_number_of_sets():
     grid = PlayerGraph.grid((20, 20))
     part = subgraph_of(grid, grid.neighbourhood(210, 12))
@@ -439,34 +395,6 @@ def test_memory_does_not_grow_with_the_number_of_sets():
 
     few = peak(5_000)
     assert peak(50_000) < 2 * few + 20_000
-
-
-def test_time_for_a_set_does_not_grow_with_the_graph():
-    def seconds(side):
-        grid = PlayerGraph.grid((side, side))
-        grid.neighbours  # noqa: B018 # made once for each graph
-        rounds = []
-        for _ in range(3):
-            start = perf_counter()
-            found = sum(1 for _, sets in islice(all_connected_sets(grid, 4), 400) for _ in sets)
-            rounds.append((perf_counter() - start) / found)
-        return min(rounds)
-
-    assert seconds(120) < 3 * seconds(21)  # 33 times as many nodes
-
-
-def test_components_of_sets():
-    part = subgraph_of(PlayerGraph.line(8), np.arange(8))
-    assert sorted(components_of(part.neighbour_sets, 0b11011001)) == [0b1, 0b11000, 0b11000000]
-    assert list(components_of(part.neighbour_sets, 0)) == []
-
-
-def test_sets_as_rows():
-    found = as_rows([0b1, 0b1000000010], 11)
-    assert found.shape == (2, 11)
-    assert [np.flatnonzero(row).tolist() for row in found] == [[0], [1, 9]]
-    assert as_rows([], 3).shape == (0, 3)
-    assert as_numbers(found) == [0b1, 0b1000000010]
 
 
 # --- boxes ---

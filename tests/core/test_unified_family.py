@@ -5,11 +5,9 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import (
-    capped_shares,
     distinct_subsets,
     kernel_mass,
     kernel_total,
-    randomly_rounded,
 )
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
@@ -172,18 +170,6 @@ def test_normal_equations_without_replacement_are_unbiased():
     np.testing.assert_allclose(total, expected, atol=0.005)
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 19, 20])
-def test_distinct_subsets(count):
-    rng = np.random.default_rng(0)
-    found = distinct_subsets(count, 3, 6, False, rng)
-    assert found.shape == (count, 6)
-    assert (found.sum(axis=1) == 3).all()
-    assert len(np.unique(found, axis=0)) == count
-    halves = distinct_subsets(count // 2, 3, 6, True, rng)
-    both = np.concatenate([halves, ~halves])
-    assert len(np.unique(both, axis=0)) == 2 * (count // 2)
-
-
 @pytest.mark.parametrize("by_halves", [True, False])
 @pytest.mark.parametrize("count", [3, 8])  # by drawing, and by listing all
 def test_distinct_subsets_are_drawn_uniformly(by_halves, count):
@@ -198,17 +184,3 @@ def test_distinct_subsets_are_drawn_uniformly(by_halves, count):
     spread = np.sqrt(2000 * share * (1 - share))
     assert (seen > 0).sum() == n_there
     assert np.abs(seen[seen > 0] - 2000 * share).max() < 4.5 * spread
-
-
-def test_capped_shares():
-    shares = capped_shares(np.array([0.5, 0.3, 0.2]), np.array([2.0, 10.0, 10.0]), 10)
-    np.testing.assert_allclose(shares, [2, 4.8, 3.2])
-    np.testing.assert_allclose(capped_shares(np.ones(2), np.array([1.0, 2.0]), 9), [1, 2])
-
-
-def test_rounding_keeps_expectation_and_sum():
-    expected = np.array([0.2, 3.7, 2.0, 1.1])
-    rounded = np.array([randomly_rounded(expected, np.random.default_rng(s)) for s in range(4000)])
-    assert set(rounded.sum(axis=1)) == {7}
-    assert (np.abs(rounded - expected) < 1).all()
-    np.testing.assert_allclose(rounded.mean(axis=0), expected, atol=4 * np.sqrt(0.25 / 4000))

@@ -44,7 +44,7 @@ def check(budget, made, least=0.5):
 
 
 @pytest.mark.filterwarnings("ignore:.* is little for")
-@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
 def test_a_call_takes_its_budget(row):
     check(*both(row, max_evals=row.budget(11, 150)))
 

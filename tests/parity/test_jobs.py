@@ -127,8 +127,13 @@ CASES: dict[str, Callable[[], tuple[tuple, dict]]] = {
 
 
 @pytest.mark.filterwarnings(FEW, "ignore:.*did not reach the tolerance")
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "backend"),
+    [
+        *((case, "threading") for case in CASES),
+        *((case, "loky") for case in ("frame", "texts", "graphs of rows", "aggregate")),
+    ],
+)
 def test_workers_give_the_bits_of_a_serial_call(case, backend):
     args, options = CASES[case]()
     with joblib.parallel_config(backend=backend):

@@ -1,11 +1,9 @@
 """Graphs of players for `oddgp`: through both hosts the same numbers, and better ones."""
 
 import numpy as np
-import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.optional import captum_ext, torch
 
 M, BUDGET = 14, 112
@@ -46,14 +44,3 @@ def test_both_hosts_give_the_same_attributions():
         for graph in ("ring", None)
     ]
     assert np.mean(errors_of[0]) < 0.75 * np.mean(errors_of[1])
-
-
-def test_equal_weights_refuse_a_graph():
-    explainer = shap_ext.OddGPExplainer(
-        predict, np.zeros((1, M)), weights="equal", graph="ring", seed=0
-    )
-    with pytest.raises(InvalidArgumentError, match="graph is of no use"):
-        explainer(np.ones((1, M)), max_evals=BUDGET)
-    method = captum_ext.OddGP(model, weights="equal", graph="ring", seed=0)
-    with pytest.raises(InvalidArgumentError, match="graph is of no use"):
-        method.attribute(torch.ones(1, M, dtype=torch.float64), n_samples=BUDGET)

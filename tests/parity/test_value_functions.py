@@ -54,8 +54,7 @@ def definition(kind, net, row, background):
     return lambda coalition: np.exp(own) @ np.log(probability(coalition))
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
-@pytest.mark.parametrize("n_background", [1, 4])
+@pytest.mark.parametrize(("kind", "n_background"), zip(KINDS[1:], [1, 4, 4], strict=True))
 @pytest.mark.slow
 def test_exact_values_are_those_of_the_definition(net, kind, n_background):
     rows, background = examples(R, M).numpy(), examples(n_background, M, seed=5).numpy()

@@ -1,7 +1,6 @@
 """Wrong calls: each names the argument, in an error of the class that a caller would catch."""
 
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -66,7 +65,6 @@ CASES = [
     # The rows
     Call(TYPE, "X is missing", x=()),
     Call(TYPE, "X must be an array.* NoneType", x=(None,)),
-    Call(TYPE, r"got decimal\.Decimal\.", x=Decimal(1)),
     Call(TYPE, "X must be an array.* str", x="abc"),
     Call(VALUE, "X has 3 columns.* 9", x=FRAME.iloc[0, :3]),
     Call(
@@ -75,7 +73,6 @@ CASES = [
         x=scipy.sparse.csr_matrix(X),
         build={"masker": lambda mask, x: (x * mask)[None]},
     ),
-    Call(VALUE, "X has 8 columns.* 9", x=scipy.sparse.csr_matrix(X[:, :8])),
     Call(TYPE, r"X is a sparse tensor.*X\.to_dense", x=torch.as_tensor(X).to_sparse()),
     Call(VALUE, "X holds no rows", x=X[:0]),
     Call(VALUE, "X ", x=[[1.0] * N, [1.0]]),
@@ -101,7 +98,6 @@ CASES = [
     # The masker
     Call(TYPE, "masker must be .* str", build={"masker": "mean"}),
     Call((VALUE, TYPE), r"masker .*(shape|dimension|\[None\])", build={"masker": BACKGROUND[0]}),
-    Call(TYPE, "masker .* pandas.Series", build={"masker": FRAME.mean()}),
     Call(TYPE, "masker .* returned None", build={"masker": lambda mask, x: None}),
     Call((VALUE, TYPE), "masker", build={"masker": lambda mask, x: x * mask}),
     Call(
@@ -110,9 +106,6 @@ CASES = [
         build={"masker": shap.maskers.Impute(BACKGROUND)},
     ),
     Call(VALUE, "masker Composite takes 1 .* 2 datasets", x=(X, X), build={"masker": COMPOSITE}),
-    Call(
-        VALUE, r"X is sparse.*X\.toarray", x=scipy.sparse.csr_matrix(X), build={"masker": COMPOSITE}
-    ),
     Call(
         VALUE,
         r"X holds an image of shape \(9,\).*\(2, 2, 1\)",
@@ -199,12 +192,9 @@ CASES = [
         build={"model": lambda x: (x[:, 0] > 1e9) - 1.5, "link": "logit"},
     ),
     Call(TYPE, "link must return numbers.* str", build={"link": lambda x: "a"}),
-    Call(TYPE, "link must return numbers.* complex128", build={"link": lambda x: x * 1j}),
-    Call(VALUE, r"link must return .* shape .* it returned", build={"link": lambda x: x[:1]}),
     Call(TYPE, "linearize_link", build={"linearize_link": 1}),
     # Names and groups
     Call(VALUE, "feature_names holds 10 .* 9", build={"feature_names": list("abcdefghij")}),
-    Call(TypeError, "feature_names|iterable", build={"feature_names": 3}),
     Call(
         VALUE,
         "output_names holds 2 .* 3",
@@ -225,26 +215,13 @@ CASES = [
     Call(TYPE, r"groups\['u'\]", build={"groups": {"u": "ab"}}),
     Call(VALUE, r"groups\['u'\] holds no", build={"groups": {"u": []}}),
     Call(VALUE, r"groups\['u'\] names column 'zz'", build={"groups": {"u": ["zz"]}}),
-    Call((VALUE, TYPE), r"groups\['u'\]", build={"groups": {"u": [[0]]}}),
     Call(VALUE, "groups puts .* 'u' and 'v'", build={"groups": {"u": [0, 1], "v": [1, 2]}}),
     Call(VALUE, "groups names a player 'a'", x=FRAME, build={"groups": {"a": ["b", "c"]}}),
     Call(TYPE, "feature_names must", build={"feature_names": "ab"}),
     # The seed and the options of the methods
     Call(TYPE, "seed must be", build={"seed": 1.5}),
-    Call(TYPE, "seed must", build={"seed": np.random.default_rng(0)}),
     Call(VALUE, "seed must be at least 0", build={"seed": -1}),
     Call(VALUE, "cooperators must be one of .*'hessian'", build={"cooperators": "hessians"}),
-    Call(
-        VALUE,
-        r"cooperators has shape .*\(9, 9\)",
-        build={"cooperators": np.ones((3, 3))},
-        call={"max_evals": 100},
-    ),
-    Call(
-        VALUE,
-        "cooperators must be finite and not negative",
-        build={"cooperators": -np.ones((9, 9))},
-    ),
     Call(
         DerivativeError,
         "cooperators='hessian' .*not a torch module.*'difference'",
@@ -258,7 +235,6 @@ CASES = [
         call={"max_evals": 100},
     ),
     Call(VALUE, "complement must be one of .*'posterior'", build={"complement": "coin"}),
-    Call(TYPE, "antithetic must", build={"antithetic": "yes"}),
     Call(VALUE, "sizes must be one of .*'kernel'", name="leastsquares", build={"sizes": "big"}),
     # The call
     Call(TYPE, "max_evals must", call={"max_evals": 100.0}),
@@ -269,15 +245,6 @@ CASES = [
         "max_evals=37 .* 38 .* 9 players; 512",
         build={"cooperators": "random"},
         call={"max_evals": 37},
-    ),
-    Call(BudgetError, "max_evals=3 .* 4", name="randomorder", call={"max_evals": 3}),
-    Call(BudgetError, "max_evals=3 .* 4", name="leastsquares", call={"max_evals": 3}),
-    Call(BudgetError, "max_evals=511 .* 512", name="enumeration", call={"max_evals": 511}),
-    Call(
-        BudgetError,
-        "max_evals=5 .* 6 .*standard errors",
-        name="randomorder",
-        call={"max_evals": 5, "error_bounds": True},
     ),
     Call(
         BudgetError,
@@ -304,7 +271,6 @@ CASES = [
     Call(InvalidAlgorithmError, "algorithm", name="sheer"),
     Call(TypeError, "complment", build={"complment": "none"}),
     Call(TypeError, "paired", build={"paired": True}),
-    Call(TypeError, "max_eval", call={"max_eval": 100}),
 ]
 if scipy.sparse.coo_array(X[0]).ndim == 1:  # from SciPy 1.13 on there are sparse rows
     CASES += [

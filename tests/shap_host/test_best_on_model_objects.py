@@ -37,19 +37,23 @@ def lightgbm_classifier():
 
 
 @pytest.mark.parametrize(
-    ("model", "labels", "name"),
+    ("model", "labels", "name", "as_frame"),
     [
-        (lightgbm_classifier(), LABELS, "TreeExplainer"),
-        (lightgbm_classifier(), CLASSES, "TreeExplainer"),
-        (RandomForestClassifier(10, random_state=0), CLASSES, "TreeExplainer"),
-        (RandomForestRegressor(10, random_state=0), LABELS, "TreeExplainer"),
-        (GradientBoostingClassifier(n_estimators=10, random_state=0), LABELS, "TreeExplainer"),
-        (IsolationForest(n_estimators=10, random_state=0), LABELS, "TreeExplainer"),
-        (LinearRegression(), LABELS, "LinearExplainer"),
-        (LogisticRegression(), CLASSES, "LinearExplainer"),
+        (lightgbm_classifier(), LABELS, "TreeExplainer", True),
+        (lightgbm_classifier(), CLASSES, "TreeExplainer", False),
+        (RandomForestClassifier(10, random_state=0), CLASSES, "TreeExplainer", True),
+        (RandomForestRegressor(10, random_state=0), LABELS, "TreeExplainer", False),
+        (
+            GradientBoostingClassifier(n_estimators=10, random_state=0),
+            LABELS,
+            "TreeExplainer",
+            False,
+        ),
+        (IsolationForest(n_estimators=10, random_state=0), LABELS, "TreeExplainer", True),
+        (LinearRegression(), LABELS, "LinearExplainer", True),
+        (LogisticRegression(), CLASSES, "LinearExplainer", False),
     ],
 )
-@pytest.mark.parametrize("as_frame", [False, True])
 def test_a_model_object_has_the_values_of_shaps_default(model, labels, name, as_frame, tmp_path):
     rows = pd.DataFrame(ROWS, columns=list("abcdefg")) if as_frame else ROWS
     model.fit(ROWS, labels)

@@ -63,10 +63,6 @@ def test_orders_that_cannot_be_used():
     np.testing.assert_allclose(by_name(mask, DATA[0]), by_index(mask, DATA[0]), rtol=1e-9)
     with pytest.raises(InvalidArgumentError, match="order holds 'g', which is no feature"):
         Causal(frame, ["g", "a"])
-    with pytest.raises(InvalidArgumentError, match="order holds 0 twice"):
-        Causal(DATA, [0, [1, 0]])
-    with pytest.raises(InvalidArgumentError, match=r"order lacks the features \['e', 'f'\]"):
-        Causal(frame, ["a", ["b", "c"], "d"])
     with pytest.raises(InvalidArgumentError, match="confounded must be True or False"):
         Causal(DATA, [0, 1, 2, 3, 4, 5], [True, False])
 
@@ -104,10 +100,7 @@ def test_graphs_of_names_and_of_networkx():
     ("options", "message"),
     [
         ({"graph": [("a", "b"), ("b", "a")]}, "graph has a cycle: 'a' → 'b' → 'a'.*one node"),
-        ({"graph": [("a", "g")]}, "graph holds 'g', which is no feature"),
         ({"graph": EDGES, "confounded": [("a", "b")]}, r"holds \('a', 'b'\), which is no node"),
-        ({"graph": EDGES, "order": list("abcdef")}, "order and graph are both given"),
-        ({}, "order and graph are missing"),
     ],
 )
 def test_graphs_that_cannot_be_used(options, message):

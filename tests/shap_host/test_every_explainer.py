@@ -414,6 +414,3 @@ def test_constructors_refuse_what_they_cannot_use(made, wrong):
 def test_calls_refuse_what_they_cannot_use(made, wrong):
     with pytest.raises(ShapleyExtError, match=next(iter(wrong))):
         built(made.name)[0](X, **(made.call | wrong))
-
-
-# Surrogates and criteria

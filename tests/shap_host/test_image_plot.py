@@ -9,8 +9,7 @@ import shap_ext
 from shap_ext.maskers import Superpixels
 
 
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("shape", [(6, 8), (6, 8, 1), (6, 8, 3)])
+@pytest.mark.parametrize(("shape", "n_outputs"), [((6, 8), 1), ((6, 8, 1), 3), ((6, 8, 3), 3)])
 def test_plots_take_them_without_a_further_call(shape, n_outputs):
     images = np.random.default_rng(3).random((2, *shape))
 
@@ -55,8 +54,7 @@ def test_plots_take_them_without_a_further_call(shape, n_outputs):
     plt.close("all")
 
 
-@pytest.mark.parametrize("factor", [0, -1, 1])
-@pytest.mark.parametrize("width", [0, 0.2])
+@pytest.mark.parametrize(("factor", "width"), [(0, 0), (0, 0.2), (-1, 0.2), (1, 0)])
 def test_zeros_and_one_sign_are_drawn(factor, width):
     values = factor * np.random.default_rng(0).random((1, 6, 8))
     found = shap.Explanation(

@@ -581,9 +581,6 @@ def test_any_partition_into_groups(n_columns, seed, n_background, name):
     )
 
 
-# Threads
-
-
 # Batches
 
 

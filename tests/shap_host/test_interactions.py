@@ -136,16 +136,6 @@ def test_inputs_of_several_datasets_share_a_matrix():
     np.testing.assert_allclose(explanation.values[:, 0, 4], first[:, 0] * second[:, 1] / 2)
 
 
-def test_features_equal_to_the_reference_have_none():
-    X = rows()
-    X[:, 3] = 0.0
-    explanation = explainer(background=np.zeros((1, N_FEATURES)))(
-        X, interactions=True, error_bounds=True, max_evals=100
-    )
-    assert not explanation.values[:, 3].any()
-    assert not explanation.error_std[:, 3].any()
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_plots_of_shap_take_them():
     X = rows(30)
@@ -276,7 +266,7 @@ def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
     assert [name.strip() for name in ranking.names[0]] == ["not", "good"]
 
 
-@pytest.mark.parametrize("algorithm", ["shear", "randomorder", "semivalue"])
+@pytest.mark.parametrize("algorithm", ["shear", "semivalue"])
 def test_methods_without_interactions_name_those_that_have_them(algorithm):
     with pytest.raises(InvalidArgumentError, match="'oddgp' and 'best'"):
         explainer(algorithm=algorithm)(rows(), interactions=True, max_evals=100)
@@ -287,7 +277,7 @@ def test_graphs_have_no_interactions():
         explainer(algorithm="lshapley", graph="line")(rows(), interactions=True)
 
 
-@pytest.mark.parametrize("value", ["sii", "Shapley", 2, None])
+@pytest.mark.parametrize("value", ["sii", None])
 def test_unknown_indices_are_refused(value):
     with pytest.raises((InvalidArgumentError, TypeError), match="interactions must be one of"):
         explainer()(rows(), interactions=value)
@@ -296,13 +286,6 @@ def test_unknown_indices_are_refused(value):
 def test_streams_hold_attributions_only(tmp_path):
     with pytest.raises(InvalidArgumentError, match="explain_stream"):
         explainer().explain_stream(rows(), tmp_path / "out.npz", interactions=True)
-
-
-def test_matrices_too_large_for_memory_are_refused():
-    X = np.ones((50, 20_000))
-    explain = explainer(lambda x: x.sum(axis=1), background=np.zeros((1, 20_000)))
-    with pytest.raises(InvalidArgumentError, match="GiB"):
-        explain(X, interactions=True, max_evals=10)
 
 
 def test_a_ranking_needs_errors_and_interactions():

@@ -259,8 +259,10 @@ def test_shares_that_are_too_small_say_what_they_need(member, needed):
     assert pickle.loads(pickle.dumps(raised.value)).needed == needed
 
 
-@pytest.mark.parametrize("link", ["logit", shap.links.logit])
-@pytest.mark.parametrize("algorithm", ["enumeration", "oddgp", "leastsquares"])
+@pytest.mark.parametrize(
+    ("link", "algorithm"),
+    [("logit", "enumeration"), (shap.links.logit, "oddgp"), ("logit", "leastsquares")],
+)
 def test_the_logit_of_probabilities_of_0_and_1_is_that_of_kernel_explainer(link, algorithm):
     def chance(x):  # 0 and 1 for many rows
         return np.clip(0.5 + x @ [1.0, -2.0, 0.5], 0, 1)

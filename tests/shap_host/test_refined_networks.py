@@ -90,7 +90,7 @@ def test_stated_errors_follow_the_rows_errors(explainer, is_quiet):
     assert pd.Series(actual).corr(pd.Series(stated), method="spearman") > 0.4
 
 
-@pytest.mark.parametrize("budget", [4, 8, 16])
+@pytest.mark.parametrize("budget", [4, 16])
 def test_refined_is_better_than_either_alone(explainer, budget):
     alone = sum_of_errors(explainer(ROWS).values, ROWS)
     refined = sum_of_errors(explainer(ROWS, max_evals=budget).values, ROWS)
@@ -109,7 +109,7 @@ def test_refined_by_all_coalitions_is_exact(explainer):
     assert explainer.last_estimate.enumerated.all()
 
 
-@pytest.mark.parametrize("budget", [6, 20, 40])
+@pytest.mark.parametrize("budget", [6, 40])
 def test_refined_sums_to_the_output_and_its_intervals_hold(explainer, budget):
     refined = explainer(ROWS, max_evals=budget, error_bounds=True)
     np.testing.assert_allclose(
@@ -268,8 +268,7 @@ def test_rows_of_one_active_player_are_exact_by_efficiency(efficient):
     assert (made(row, error_bounds=True).error_std[0, 2] == 0) == efficient
 
 
-@pytest.mark.parametrize("options", [{}, {"max_evals": 40}])
-@pytest.mark.parametrize("factor", [1e10, 1e30])
+@pytest.mark.parametrize(("factor", "options"), [(1e30, {}), (1e10, {"max_evals": 40})])
 def test_errors_of_huge_rows_are_finite(explainer, is_quiet, factor, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

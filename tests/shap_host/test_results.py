@@ -200,9 +200,6 @@ def test_explain_row_takes_what_shap_passes(name):
     assert set(wanted) <= set(made)
 
 
-# Reproducibility
-
-
 # Copies and files
 
 

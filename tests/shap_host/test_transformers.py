@@ -158,8 +158,7 @@ def sequence_model():
     return network
 
 
-@pytest.mark.parametrize("name", ["enumeration", "shear", "leastsquares"])
-@pytest.mark.parametrize("wrap", [True, False], ids=["wrapped", "as it is"])
+@pytest.mark.parametrize(("name", "wrap"), [("enumeration", True), ("shear", False)])
 @pytest.mark.slow
 def test_pipelines(name, wrap):
     pipeline = classifier()
@@ -199,15 +198,9 @@ def test_pipelines_in_logits_with_their_tokenizer_as_masker():
     np.testing.assert_allclose(sv.values[0], wanted, rtol=0, atol=1e-10)
 
 
-LANGUAGE_MODELS = {
-    "causal": (causal_model, False),
-    "sequence to sequence": (sequence_model, True),
-}
-
-
-@pytest.mark.parametrize("name", ["enumeration", "leastsquares"])
 @pytest.mark.parametrize(
-    ("build", "with_special_tokens"), LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS
+    ("name", "build", "with_special_tokens"),
+    [("leastsquares", causal_model, False), ("enumeration", sequence_model, True)],
 )
 @pytest.mark.slow
 def test_language_models(name, build, with_special_tokens):
