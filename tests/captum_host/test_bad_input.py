@@ -1,6 +1,7 @@
 """Wrong calls: what is raised, and which argument the message names."""
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,8 @@ CASES = [
     made("forward_func is None", TYPE, "forward_func", forward_func=None),
     made("forward_func is a string", TYPE, "forward_func", forward_func="net"),
     made("tuple output", ModelOutputError, "forward_func", forward_func=lambda x: (x, x)),
+    made("dict output", ModelOutputError, "forward_func", forward_func=lambda x: {"logits": x}),
+    made("no output", ModelOutputError, "forward_func", forward_func=lambda x: None),
     made("NumPy output", ModelOutputError, "forward_func", forward_func=lambda x: x.numpy()),
     made(
         "output without a row each", ModelOutputError, "forward_func", forward_func=lambda x: x[1:]
@@ -98,6 +101,7 @@ CASES = [
     with_inputs("a list", TYPE, r"inputs.*list.*tuple\(inputs\)", [X]),
     with_inputs("a NumPy array", TYPE, r"inputs.*torch\.as_tensor", X.numpy()),
     with_inputs("nothing", TYPE, "inputs.*None", None),
+    with_inputs("nothing in a tuple", TYPE, r"inputs\[1\] is None.*forward_func=lambda", (X, None)),
     with_inputs("an array in a tuple", TYPE, r"inputs\[1\]", (X, X.numpy())),
     with_inputs("no dimension", VALUE, r"inputs\[0\]", torch.tensor(1.0)),
     with_inputs("no examples", VALUE, "inputs", X[:0]),
@@ -108,11 +112,19 @@ CASES = [
     # Baselines
     argument("baselines of another width", VALUE, r"baselines\[0\]", baselines=torch.zeros(2, 3)),
     argument("baselines without a batch", VALUE, r"baselines\[0\]", baselines=torch.zeros(4)),
+    argument("a row as baseline", VALUE, r"baselines\[0\].*\[None\]", baselines=torch.zeros(4)),
     argument("no rows of baselines", VALUE, r"baselines\[0\]", baselines=torch.zeros(0, 4)),
     argument("too many baselines", VALUE, "baselines", baselines=(0, 0)),
     argument("too few baselines", VALUE, "baselines", inputs=(X, X), baselines=torch.zeros(2, 4)),
     argument("a string as baseline", TYPE, r"baselines\[0\]", baselines="mean"),
     argument("a list as baseline", TYPE, "baselines.*list.*torch.tensor", baselines=[0, 0, 0, 0]),
+    argument(
+        "a list of baselines",
+        TYPE,
+        r"baselines.*list.*tuple\(baselines\)",
+        inputs=(X, X),
+        baselines=[X, X],
+    ),
     argument("a dict as baselines", TYPE, r"baselines.*dict.*tuple", baselines={"x": X}),
     argument(
         "a NumPy baseline",
@@ -121,9 +133,23 @@ CASES = [
         baselines=np.zeros((2, 4)),
     ),
     argument("a fraction for token ids", VALUE, r"baselines\[0\]", inputs=IDS, baselines=0.5),
+    argument(
+        "a tensor of fractions for token ids",
+        VALUE,
+        r"baselines\[0\]",
+        inputs=IDS,
+        baselines=torch.full((1, 4), 0.5),
+    ),
     argument("NaN for token ids", VALUE, r"baselines\[0\]", inputs=IDS, baselines=float("nan")),
     argument("too large for uint8", VALUE, r"baselines\[0\]", inputs=IDS.byte(), baselines=300),
+    argument("two for a bool", VALUE, r"baselines\[0\]", inputs=IDS.bool(), baselines=2),
     argument("a complex baseline", TYPE, r"baselines\[0\]", baselines=1j),
+    argument(
+        "a complex tensor as baseline",
+        TYPE,
+        r"baselines\[0\]",
+        baselines=torch.zeros(1, 4, dtype=torch.complex128),
+    ),
     argument(
         "too large for float16",
         VALUE,
@@ -135,11 +161,13 @@ CASES = [
     # Targets
     argument("a float target", TYPE, "target", target=1.0),
     argument("a string target", TYPE, "target", target="cat"),
+    argument("a bool target", TYPE, "target", target=True),
     argument("a tensor of floats", TYPE, "target", target=torch.tensor([0.0, 1.0])),
     argument("targets for three of two", VALUE, "target", target=torch.tensor([0, 1, 2])),
     argument("targets in a column", VALUE, "target", target=torch.tensor([[0], [1]])),
     argument("a list of strings", VALUE, "target", target=["a", "b"]),
     argument("a target beyond the outputs", VALUE, "target", target=3),
+    argument("one of them beyond the outputs", VALUE, "target", target=torch.tensor([0, 3])),
     argument("too deep a target", VALUE, "target", target=(0, 1)),
     argument(
         "a target of no dimension", VALUE, "target", target=0, forward_func=lambda x: x.sum(1)
@@ -156,9 +184,14 @@ CASES = [
     argument("a mask of another width", VALUE, r"feature_mask\[0\]", feature_mask=IDS[:, :3]),
     argument("a mask of more dimensions", VALUE, r"feature_mask\[0\]", feature_mask=IDS[None]),
     argument("a mask for one of two", VALUE, "feature_mask", inputs=(X, X), feature_mask=IDS),
+    argument(
+        "a mask for one of two, tuple", VALUE, "feature_mask", inputs=(X, X), feature_mask=(IDS,)
+    ),
     # Budgets, batches and flags
     argument("no samples", VALUE, "n_samples", n_samples=0),
     argument("a fraction of samples", TYPE, "n_samples", n_samples=25.0),
+    argument("a word for samples", TYPE, "n_samples", n_samples="auto"),
+    argument("a flag for samples", TYPE, "n_samples", n_samples=True),
     argument("no perturbations", VALUE, "perturbations_per_eval", perturbations_per_eval=0),
     argument("a number as flag", TYPE, "return_standard_error", return_standard_error=1),
     argument("a word as flag", TYPE, "show_progress", show_progress="yes"),
@@ -241,6 +274,12 @@ MORE_CASES = [
         "forward_func",
         forward_func=lambda x: torch.futures.Future(),
     ),
+    made(
+        "an object with logits",
+        ModelOutputError,
+        "forward_func",
+        forward_func=lambda x: SimpleNamespace(logits=x),
+    ),
     argument(
         "distributions that do not belong together",
         VALUE,
@@ -266,6 +305,7 @@ MORE_CASES = [
     with_inputs("a dict", TYPE, r"inputs.*dict.*tuple\(inputs\.values\(\)\)", {"input_ids": IDS}),
     with_inputs("a tuple in a tuple", TYPE, r"inputs\[0\]", ((X,),)),
     with_inputs("sparse", TYPE, r"inputs\[0\].*sparse_coo", X.to_sparse()),
+    with_inputs("the second is sparse", TYPE, r"inputs\[1\].*sparse_coo", (X, X.to_sparse())),
     with_inputs("without numbers", TYPE, r"inputs\[0\].*meta", X.to("meta")),
     # Baselines
     argument(
@@ -291,6 +331,7 @@ MORE_CASES = [
     argument("a list for two inputs", TYPE, "baselines.*tuple", inputs=(X, X), baselines=[0, 0]),
     argument("a sparse baseline", TYPE, r"baselines\[0\].*sparse", baselines=X.to_sparse()),
     argument("a function that returns nothing", TYPE, "baselines", baselines=lambda: None),
+    argument("a function that returns one", TYPE, "baselines", baselines=lambda: lambda: 0),
     argument(
         "a function that returns an array",
         TYPE,
@@ -305,12 +346,14 @@ MORE_CASES = [
     ),
     # Targets
     argument("a dict as target", TYPE, "target", target={0: 1}),
+    argument("a tuple of words", VALUE, "target", target=("cat",)),
     argument("a target before the outputs", VALUE, "target", target=-4),
     argument("an empty list of targets", VALUE, "target", target=[]),
     # Feature masks
     argument("two masks for one", VALUE, "feature_mask", feature_mask=(IDS, IDS)),
     argument("a number as mask", TYPE, r"feature_mask\[0\]", feature_mask=3),
     argument("a sparse mask", TYPE, r"feature_mask\[0\].*sparse", feature_mask=IDS.to_sparse()),
+    argument("a complex mask", TYPE, r"feature_mask\[0\]", feature_mask=IDS.to(torch.complex64)),
     argument(
         "the second mask is of another width",
         VALUE,

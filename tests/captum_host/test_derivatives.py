@@ -331,14 +331,6 @@ def test_hessian_of_straight_pieces_warns():
     assert sources == ["hessian"] * 2
 
 
-@pytest.mark.parametrize("way", ["hessian", "gradient"])
-def test_explicit_ways_are_kept(way):
-    sources, _ = run(network(N_FEATURES), examples(2, N_FEATURES), way)
-    assert sources == [way] * 2
-    scores = torch.rand(N_FEATURES, N_FEATURES)
-    assert run(network(N_FEATURES), examples(2, N_FEATURES), scores)[0] == ["array"] * 2
-
-
 # Cost
 
 PASSES = {
@@ -588,14 +580,6 @@ def test_a_prior_from_second_derivatives_lowers_the_error_at_small_budgets():
         errors = [(prior_run(net, x, way)[0] - exact).abs().sum() for way in ("auto", None)]
         ratios.append(float(errors[0] / errors[1]))
     assert np.mean(ratios) + 2 * np.std(ratios) / 6**0.5 < 1
-
-
-def test_functions_without_derivatives_learn_from_their_values():
-    net = network(N_FEATURES)
-    plain, _ = prior_run(lambda z: net(z.detach().round()), examples(3, N_FEATURES), None)
-    asked, found = prior_run(lambda z: net(z.detach().round()), examples(3, N_FEATURES), "auto")
-    torch.testing.assert_close(asked, plain, rtol=0, atol=0)
-    assert set(found.last_estimate.cooperators) == {""}
 
 
 def test_differences_and_scores_of_one_s_own_are_priors_too():

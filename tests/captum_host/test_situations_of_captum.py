@@ -3,7 +3,6 @@
 Few features, so that the default budget pays for all coalitions and every method must be exact.
 """
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from threading import Event, Lock
@@ -285,18 +284,6 @@ def test_targets_of_numpy_that_are_no_whole_numbers(target):
 
 
 # Progress
-
-
-@every_class_with_a_size
-def test_progress_is_shown_to_the_end(method, per_eval, capsys):
-    made = method(NET, seed=0).attribute(
-        ONE, target=0, perturbations_per_eval=per_eval, show_progress=True
-    )
-    assert made.shape == ONE.shape
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    label = re.escape(method(NET).get_name())
-    assert re.search(rf"{label}.*100%", shown.err, re.DOTALL)
 
 
 # Futures

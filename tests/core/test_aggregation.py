@@ -21,7 +21,6 @@ from shapley_adapters.aggregation import (
     kemeny_young,
     learned_weights,
 )
-from shapley_adapters.aggregation.base_explainers import RowCache
 from shapley_adapters.criteria import complexity, faithfulness
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values
@@ -129,25 +128,6 @@ def test_weights_at_distance_zero_are_the_limit():
     np.testing.assert_allclose(near, at_zero, atol=1e-11)
     with pytest.raises(InvalidArgumentError, match="row 1 .*leave_out.*smoothing.*normalized=True"):
         NeighbourSearch(2, normalized=False).weights(np.array([[1.0, 2.0], [0.0, 1.0]]))
-
-
-def test_rows_are_found_once_and_told_in_any_order():
-    values, base = numbers(9, 3), numbers(9)
-    asked = []
-
-    def find(places):
-        asked.extend(places.tolist())
-        return values[places], None, base[places]
-
-    known = RowCache(9)
-    for places in (np.array([[7, 2], [2, 5]]), np.array([5]), np.array([8, 5, 0])):
-        known.fill(places, find)
-        found = known.at(places)
-        assert found[1] is None
-        np.testing.assert_array_equal(found[0], values[places])
-        np.testing.assert_array_equal(found[2], base[places])
-    assert asked == [2, 5, 7, 0, 8]
-    np.testing.assert_array_equal(known.at(np.array([0, 7]))[0], values[[0, 7]])
 
 
 def test_base_values_are_averaged_with_the_weights_of_those_that_tell_theirs():

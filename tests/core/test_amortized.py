@@ -24,7 +24,6 @@ from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  
 from shapley_adapters.amortized.training import (  # noqa: E402  # noqa: E402
     Training,
     draw_coalitions,
-    efficient,
     label_loss,
     sim_semivalues,
     stochastic_loss,
@@ -130,13 +129,6 @@ def test_control_variates_take_variance(game):
         return np.mean(losses)
 
     assert spread("controlled") < 0.5 * spread("simsemivalue")
-
-
-def test_what_is_missing_goes_to_active_players_only():
-    told, rise = torch.zeros(2, 3, 1), torch.tensor([[6.0], [3.0]])
-    active = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    found = efficient(told, rise, active)[:, :, 0]
-    np.testing.assert_array_equal(found.numpy(), [[3, 3, 0], [0, 0, 0]])
 
 
 # --- training ---

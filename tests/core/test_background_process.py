@@ -97,17 +97,6 @@ def test_posteriors_equal_those_of_all_values(n_inducing, monkeypatch):
     assert (wider > 4 * variances).all()  # later values are 20 times as far off as expected
 
 
-def test_levels_of_any_columns():
-    """Categories differ or do not; a missing value is a category of its own."""
-    columns = np.array([["a", 1.0], ["b", np.nan], ["a", 3.0], ["b", 2.0]], dtype=object)
-    levels = Levels.from_columns(columns, np.array([1, 0]), np.full(3, 1 / 3))
-    kernels = levels.kernels(np.tile(np.arange(4), (2, 1)))
-    np.testing.assert_allclose(kernels(0)[1], kernels(2)[1])
-    assert kernels(0)[1][0] > kernels(0)[1][1]
-    assert np.isfinite(kernels(1)[0]).all()
-    assert kernels(1)[0][1] == pytest.approx(max(kernels(1)[0]))
-
-
 N_FEATURES, N_BACKGROUND = 8, 40
 RNG = np.random.default_rng(3)
 BACKGROUND = RNG.normal(size=(N_BACKGROUND, N_FEATURES))

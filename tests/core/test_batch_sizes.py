@@ -155,20 +155,6 @@ def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
     assert max(sizes) == sizes[-2] == 256
 
 
-@pytest.mark.parametrize(
-    ("row_bytes", "rows_each", "expected"),
-    [
-        (8, 1, (64, 2**15)),
-        (8, 100, (16, 327)),
-        (2**20, 1, (64, 64)),
-        (2**22, 100, (1, 1)),
-        (2**27, 1, (1, 1)),
-    ],
-)
-def test_bounds_by_memory(row_bytes, rows_each, expected):
-    assert BatchBounds.from_bytes(row_bytes, rows_each) == BatchBounds(*expected)
-
-
 class TimedGame(TableGame):
     batch_bounds = BatchBounds(4, 64)
 

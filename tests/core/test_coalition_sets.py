@@ -42,10 +42,6 @@ def test_all_coalitions_are_all_and_numbered_by_their_bits(n_players):
     assert (coalitions @ (1 << np.arange(n_players)) == np.arange(2**n_players)).all()
 
 
-def test_end_points_are_nobody_and_everybody():
-    assert as_sets(end_points(3)) == [set(), {0, 1, 2}]
-
-
 # Around the borders of the words of 1, 2, 4, 8 and several times 8 bytes.
 WIDTHS = [1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 130]
 
@@ -74,10 +70,6 @@ def test_first_occurrences_as_a_dictionary_finds_them(n_players, differ):
         ]
 
 
-def test_first_occurrences_of_nothing():
-    assert first_occurrences(pack(np.zeros((2, 0, 5), dtype=bool))).shape == (2, 0)
-
-
 @st.composite
 def offers(draw):
     n_players = draw(st.integers(1, 4))  # few, so that duplicates abound
@@ -103,21 +95,6 @@ def test_selection_agrees_with_sets(offer):
         assert (table[selection.positions[row, :n_units]] == units[row, :n_units]).all()
         assert (selection.positions[row, n_units:] == 0).all()
         assert count <= max(budget, len(known))
-
-
-def test_selection_stops_at_the_first_unit_that_is_too_expensive():
-    """A prefix is selected: cheaper units further on are not, or the draws would be selected."""
-    single = np.eye(4, dtype=bool)
-    units = np.array([[single[[0, 1]], single[[2, 3]], single[[0, 1]]]])
-    assert select_units(end_points(4), pack(units), budget=5).n_units.tolist() == [1]
-
-
-def test_duplicates_are_free():
-    single = np.eye(4, dtype=bool)
-    units = np.array([[single[[0, 0]], single[[0, 1]], single[[1, 0]], single[[2, 3]]]])
-    selection = select_units(end_points(4), pack(units), budget=4)
-    assert selection.n_units.tolist() == [3]
-    assert selection.table.counts.tolist() == [4]
 
 
 @given(offers(), st.data())

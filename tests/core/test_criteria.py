@@ -332,10 +332,6 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             "less than the number of features, 5",
         ),
         (
-            InvalidArgumentError,
-            "at least 2",
-        ),
-        (
             lambda: faithfulness(np.ones((1, 5)), random_game(5, n_outputs=2)),
             InvalidArgumentError,
             "1 outputs, but the model has 2",
@@ -368,10 +364,6 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             lambda: sensitivity(np.zeros((1, 2)), np.ones((1, 3, 2)), relative=True),
             InvalidArgumentError,
             "row 0 is zero",
-        ),
-        (
-            InvalidArgumentError,
-            r"\(1, 2\) and \(1, 4\)",
         ),
     ],
 )

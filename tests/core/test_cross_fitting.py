@@ -183,8 +183,8 @@ def test_no_less_accurate_where_regressions_tell_little(name):
 @pytest.mark.parametrize("name", ["vote", "ReLU network", "parity of five"])
 @pytest.mark.slow
 def test_odd_gp_is_unbiased(name):
-    """Over 100 seeds, learned weights and all; |z| > 4.5 of 32 means is no chance."""
-    table = tabulated(name, 8, 4)
+    """Over 100 seeds, learned weights and all; |z| > 4.5 of 16 means is no chance."""
+    table = tabulated(name, 8, 2)
     game = TableGame(table[:, :, None])
     found = [
         core.estimate(game, core.OddGP(unbiased=True), core.Settings(seed=seed, budget=64)).values

@@ -1,7 +1,6 @@
 """SHEAR with learned cooperators: draws of what a regression leaves, for all players at once."""
 
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import pytest
@@ -59,26 +58,6 @@ def test_forests_without_derivatives_err_less_than_by_random_orders_or_plain_she
 
     others = error("shear"), error("randomorder"), error("leastsquares")
     assert error("shear", cooperators="learned") < 0.8 * min(others)
-
-
-@pytest.mark.parametrize(("n_players", "budget"), [(4, 18), (5, 40), (6, 60)])
-def test_units_draw_each_coalition_with_the_given_probability(n_players, budget):
-    """The probabilities of all coalitions for one unit sum to those of its two pairs."""
-    some = draws(n_players, budget)
-    of_all = np.ones(len(some.players), dtype=bool)
-    chances = np.exp(some._log_probabilities(of_all, all_coalitions(n_players)))
-    np.testing.assert_allclose(chances.sum(axis=0), 2)
-
-
-def test_each_fold_draws_each_pair_with_a_positive_probability():
-    some = draws(7, 90)
-    members = all_coalitions(7)
-    for fold in range(some.n_folds):
-        chances, scaled = some._inclusion(some.players % some.n_folds == fold, members)
-        assert (chances > 0).all()
-        assert (chances <= 1).all()
-        counts = [comb(7, size) for size in members.sum(axis=1)]
-        np.testing.assert_allclose(scaled, chances * counts)
 
 
 def test_with_hundreds_of_players_the_weights_of_pairs_are_finite():

@@ -17,7 +17,7 @@ from shapley_adapters.graphs.connected_sets import (
     n_sets_at_least,
     subgraph_of,
 )
-from shapley_adapters.graphs.player_graph import PlayerGraph, boxes
+from shapley_adapters.graphs.player_graph import PlayerGraph
 from shapley_adapters.graphs.reading import read_graph
 from tests.helpers.optional import HAS_TORCH
 
@@ -342,25 +342,6 @@ def test_sets_up_to_a_size_everywhere():
             assert set(found) == {p for p in by_enumeration(wanted) if len(p[0]) <= largest}
 
 
-def test_known_numbers():
-    """Runs of a line, arcs of a ring, fixed polyominoes, subtrees of stars."""
-    assert len(sets_of(PlayerGraph.line(30))) == 30 * 31 // 2
-    assert len(sets_of(PlayerGraph.ring(12))) == 12 * 11 + 1
-    star = PlayerGraph.from_edges(9, [(0, i) for i in range(1, 9)])
-    assert len(sets_of(star)) == 2**8 + 8
-    # Connected sets of square grids: 1, 13, 218, 11506, …
-    assert len(sets_of(PlayerGraph.grid((2, 2)))) == 13
-    assert len(sets_of(PlayerGraph.grid((3, 3)))) == 218
-    assert len(sets_of(PlayerGraph.grid((4, 4)))) == 11506
-    # Fixed polyominoes of 1, …, 5 cells that contain a given cell: size times their number.
-    wide = PlayerGraph.grid((11, 11))
-    part = subgraph_of(wide, wide.neighbourhood(60, 4))
-    sizes = [
-        bin(members).count("1") for members, _ in connected_sets(part.neighbour_sets, 0, largest=5)
-    ]
-    assert np.bincount(sizes)[1:].tolist() == [1, 2 * 2, 3 * 6, 4 * 19, 5 * 63]
-
-
 @pytest.mark.slow
 def test_the_lower_bound_on_the_number_of_sets():
     """Exact on trees; never too high, with null players neither."""
@@ -398,13 +379,3 @@ def test_memory_does_not_grow_with_the_number_of_sets():
 
 
 # --- boxes ---
-
-
-def test_boxes():
-    assert sum(map(len, boxes((28, 28), 4))) == sum((29 - k) ** 2 for k in range(1, 5))
-    found = {frozenset(box.tolist()) for of_side in boxes((3, 3), 2) for box in of_side}
-    assert frozenset({0, 1, 3, 4}) in found
-    assert len(found) == 9 + 4
-    assert [of_side.shape for of_side in boxes((4, 4, 1), 2)] == [(16, 1), (9, 4)]
-    assert len(boxes((2, 2), 9)) == 2  # larger ones would be the whole again
-    assert [of_side.tolist() for of_side in boxes((3,), 2)] == [[[0], [1], [2]], [[0, 1], [1, 2]]]

@@ -240,8 +240,3 @@ def test_files_hold_no_code_and_are_told_apart(tmp_path):
 def test_wrong_calls(options, words):
     with pytest.raises(InvalidArgumentError, match=words):
         fitted(**options)
-
-
-def test_rows_of_another_shape_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"\(4,\).*\(3,\)"):
-        fitted(epochs=1).outputs(ROWS[:, :3], np.ones((len(ROWS), 3), dtype=bool))

@@ -5,7 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import (
-    distinct_subsets,
+    capped_shares,
     kernel_mass,
     kernel_total,
 )
@@ -170,17 +170,7 @@ def test_normal_equations_without_replacement_are_unbiased():
     np.testing.assert_allclose(total, expected, atol=0.005)
 
 
-@pytest.mark.parametrize("by_halves", [True, False])
-@pytest.mark.parametrize("count", [3, 8])  # by drawing, and by listing all
-def test_distinct_subsets_are_drawn_uniformly(by_halves, count):
-    rng = np.random.default_rng(1)
-    n_there = 10 if by_halves else 20
-    seen = np.zeros(64)
-    for _ in range(2000):
-        chosen = distinct_subsets(count if by_halves else 2 * count, 3, 6, by_halves, rng)
-        places = chosen @ (1 << np.arange(6))
-        seen[np.minimum(places, 63 - places) if by_halves else places] += 1
-    share = count / n_there * (1 if by_halves else 2)
-    spread = np.sqrt(2000 * share * (1 - share))
-    assert (seen > 0).sum() == n_there
-    assert np.abs(seen[seen > 0] - 2000 * share).max() < 4.5 * spread
+def test_capped_shares():
+    shares = capped_shares(np.array([0.5, 0.3, 0.2]), np.array([2.0, 10.0, 10.0]), 10)
+    np.testing.assert_allclose(shares, [2, 4.8, 3.2])
+    np.testing.assert_allclose(capped_shares(np.ones(2), np.array([1.0, 2.0]), 9), [1, 2])

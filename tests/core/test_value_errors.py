@@ -1,7 +1,5 @@
 """Values that are means of draws: the means, and the errors that they leave."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,6 @@ from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
 from shapley_adapters.interactions.enumeration import enumerated, enumerated_variances
 from shapley_adapters.interactions.result import checked_sets
-from shapley_adapters.pipeline.drawing import _decks
 from tests.helpers.brute_force import shapley_values
 
 M, B = 5, 12
@@ -222,12 +219,6 @@ def test_errors_of_values_are_no_part_of_the_game(estimator):
         inside += np.mean(np.abs(z) < 1.96)
     assert 0.9 < inside / 60 < 0.995
     assert len(first) == len(second)
-
-
-def test_decks_draw_all_rows_equally_often():
-    drawn = list(itertools.islice(_decks(np.random.default_rng(0), 10, 4), 25))
-    assert all(len(set(part.tolist())) == 4 for part in drawn)
-    assert np.bincount(np.concatenate(drawn)).tolist() == [10] * 10
 
 
 def test_tables_of_each_row():

@@ -98,6 +98,7 @@ CASES = [
     # The masker
     Call(TYPE, "masker must be .* str", build={"masker": "mean"}),
     Call((VALUE, TYPE), r"masker .*(shape|dimension|\[None\])", build={"masker": BACKGROUND[0]}),
+    Call(TYPE, "masker .* pandas.Series", build={"masker": FRAME.mean()}),
     Call(TYPE, "masker .* returned None", build={"masker": lambda mask, x: None}),
     Call((VALUE, TYPE), "masker", build={"masker": lambda mask, x: x * mask}),
     Call(
@@ -106,6 +107,9 @@ CASES = [
         build={"masker": shap.maskers.Impute(BACKGROUND)},
     ),
     Call(VALUE, "masker Composite takes 1 .* 2 datasets", x=(X, X), build={"masker": COMPOSITE}),
+    Call(
+        VALUE, r"X is sparse.*X\.toarray", x=scipy.sparse.csr_matrix(X), build={"masker": COMPOSITE}
+    ),
     Call(
         VALUE,
         r"X holds an image of shape \(9,\).*\(2, 2, 1\)",
@@ -192,6 +196,8 @@ CASES = [
         build={"model": lambda x: (x[:, 0] > 1e9) - 1.5, "link": "logit"},
     ),
     Call(TYPE, "link must return numbers.* str", build={"link": lambda x: "a"}),
+    Call(TYPE, "link must return numbers.* complex128", build={"link": lambda x: x * 1j}),
+    Call(VALUE, r"link must return .* shape .* it returned", build={"link": lambda x: x[:1]}),
     Call(TYPE, "linearize_link", build={"linearize_link": 1}),
     # Names and groups
     Call(VALUE, "feature_names holds 10 .* 9", build={"feature_names": list("abcdefghij")}),
@@ -215,6 +221,7 @@ CASES = [
     Call(TYPE, r"groups\['u'\]", build={"groups": {"u": "ab"}}),
     Call(VALUE, r"groups\['u'\] holds no", build={"groups": {"u": []}}),
     Call(VALUE, r"groups\['u'\] names column 'zz'", build={"groups": {"u": ["zz"]}}),
+    Call((VALUE, TYPE), r"groups\['u'\]", build={"groups": {"u": [[0]]}}),
     Call(VALUE, "groups puts .* 'u' and 'v'", build={"groups": {"u": [0, 1], "v": [1, 2]}}),
     Call(VALUE, "groups names a player 'a'", x=FRAME, build={"groups": {"a": ["b", "c"]}}),
     Call(TYPE, "feature_names must", build={"feature_names": "ab"}),
