@@ -575,7 +575,7 @@ def test_a_prior_from_second_derivatives_lowers_the_error_at_small_budgets():
     ratios = []
     for seed in range(6):
         net = network(N_FEATURES, activation=nn.ELU, seed=seed)
-        x = examples(4, N_FEATURES, seed=seed)
+        x = examples(8, N_FEATURES, seed=seed)
         exact = Exact(net).attribute(x, n_samples=2**N_FEATURES)
         errors = [(prior_run(net, x, way)[0] - exact).abs().sum() for way in ("auto", None)]
         ratios.append(float(errors[0] / errors[1]))

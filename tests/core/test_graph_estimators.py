@@ -18,7 +18,9 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ShapleyExtWarning,
+    SingularSystemError,
 )
+from shapley_adapters.estimators.linear_algebra import fit_sparse
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.pipeline.designs import DesignCache, design_cache
 from tests.helpers import graph_oracles as oracle
@@ -927,3 +929,14 @@ def test_graphs_that_do_not_fit():
 def test_options_that_cannot_be(make, name):
     with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=name):
         make()
+
+
+def test_equations_that_do_not_determine_the_players_are_refused():
+    import scipy.sparse
+
+    pairs = scipy.sparse.csr_matrix([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
+    with pytest.raises(SingularSystemError, match="4 equations determine 3 of .* 4"):
+        fit_sparse(pairs, np.ones(4))
+    unused = scipy.sparse.csr_matrix([[1.0, 0], [2, 0]])
+    with pytest.raises(SingularSystemError, match="2 equations determine 1"):
+        fit_sparse(unused, np.ones(2))
