@@ -1,8 +1,9 @@
 """Values and input gradients of networks, beside values alone and captum's methods.
 
-    python benchmarks/gradients.py [--rows 3] [--seeds 2] [--only GRU]
+    python benchmarks/gradients.py [--rows 3] [--seeds 2] [--only GRU] [--held-out]
 
-Networks of torch on data of scikit-learn, trained from each seed. The price is in evaluations a
+Networks of torch on data of scikit-learn, trained from each seed; with `--held-out`, others, of
+other data and seeds, on which nothing was chosen. The price is in evaluations a
 feature, at least ten: a forward and backward pass counts as three. Errors are Σ|error| / Σ|φ|, in
 the geometric mean over rows and seeds. `held`: how often 95 % intervals hold. The seconds are those
 of a row. The truth is the mean over random orders and their reverses. Cells in which gradients err
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +23,17 @@ import pandas as pd
 import torch
 from captum.attr import IntegratedGradients, KernelShap, ShapleyValueSampling
 from coalition_games import FloatArray
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_sample_images,
+    make_classification,
+)
 from torch import nn
 
 from captum_ext import OddGP
 
-BUDGETS = (0.25, 0.5, 1, 2, 4, 8)
+BUDGETS = (0.25, 0.5, 1, 2, 4, 8, 16)
 PASS, FEWEST = 3, 10
 METHODS: dict[str, Any] = {
     "gradients": lambda net, seed: OddGP(net, seed=seed, gradients=True),
@@ -39,13 +45,13 @@ METHODS: dict[str, Any] = {
 
 
 class Tokens(nn.Module):
-    """A transformer or a GRU over patches, each of them a token."""
+    """A transformer or a GRU over tokens: words, times or patches."""
 
-    def __init__(self, size: int, is_recurrent: bool) -> None:
+    def __init__(self, size: int, is_recurrent: bool, n_tokens: int = 0) -> None:
         super().__init__()
         self.size = size
         self.embed = nn.Linear(size, 32)
-        self.place = nn.Parameter(torch.randn(64 // size, 32) / 4)
+        self.place = nn.Parameter(torch.randn(n_tokens or 64 // size, 32) / 4)
         if is_recurrent:
             self.body: nn.Module = nn.GRU(32, 32, batch_first=True)
         else:
@@ -70,29 +76,81 @@ def convolutions() -> nn.Module:
     )  # fmt: skip
 
 
-def dense(n: int, activation: nn.Module) -> nn.Module:
-    """Return a network of two dense layers."""
-    layers = [nn.Linear(n, 64), activation, nn.Linear(64, 64), activation, nn.Linear(64, 10)]
-    return nn.Sequential(*layers)
+def photographs(activation: type[nn.Module]) -> nn.Module:
+    """Return a convolutional network of colour images."""
+    return nn.Sequential(
+        nn.Unflatten(1, (3, 20, 20)),
+        nn.Conv2d(3, 12, 3, padding=1), activation(), nn.AvgPool2d(2),
+        nn.Conv2d(12, 24, 3, padding=1), activation(), nn.AvgPool2d(2),
+        nn.Flatten(), nn.Linear(24 * 25, 32), activation(), nn.Linear(32, 4),
+    )  # fmt: skip
 
 
+def dense(n: int, activation: nn.Module, n_layers: int = 2) -> nn.Module:
+    """Return a network of dense layers."""
+    layers = [nn.Linear(n, 64), activation]
+    for _ in range(n_layers - 1):
+        layers += [nn.Linear(64, 64), activation]
+    return nn.Sequential(*layers, nn.Linear(64, 10))
+
+
+def squares(side: int, size: int, n_colours: int = 1) -> torch.Tensor:
+    """Return the mask of an image whose features are squares of pixels."""
+    place = torch.arange(side) // size
+    return (place[:, None] * (side // size) + place).ravel().repeat(n_colours)[None]
+
+
+WORDS, TIMES = 24, 48
 PLACES = torch.arange(64)
-PATCHES, TWOS = PLACES // 2 % 4 + PLACES // 16 * 4, PLACES // 2
+PATCHES, TWOS = squares(8, 2), PLACES[None] // 2
 NETWORKS: dict[str, tuple[str, Any, torch.Tensor | None]] = {
     "MLP ReLU, cancer (30)": ("cancer", lambda: dense(30, nn.ReLU()), None),
     "MLP tanh, cancer (30)": ("cancer", lambda: dense(30, nn.Tanh()), None),
     "MLP GELU, digits (64)": ("digits", lambda: dense(64, nn.GELU()), None),
     "MLP ReLU, digits (64)": ("digits", lambda: dense(64, nn.ReLU()), None),
-    "CNN, digits (16)": ("digits", convolutions, PATCHES[None]),
+    "CNN, digits (16)": ("digits", convolutions, PATCHES),
     "CNN, digits (64)": ("digits", convolutions, None),
-    "transformer, digits (32)": ("digits", lambda: Tokens(2, False), TWOS[None]),
-    "GRU, digits (32)": ("digits", lambda: Tokens(2, True), TWOS[None]),
+    "transformer, digits (32)": ("digits", lambda: Tokens(2, False), TWOS),
+    "GRU, digits (32)": ("digits", lambda: Tokens(2, True), TWOS),
+}
+OF_SENTENCES, OF_SERIES = torch.arange(WORDS * 8)[None] // 8, torch.arange(TIMES * 2)[None] // 2
+HELD_OUT: dict[str, tuple[str, Any, torch.Tensor | None]] = {
+    "MLP GELU, made (40)": ("made", lambda: dense(40, nn.GELU()), None),
+    "MLP ReLU of 5 layers, made (40)": ("made", lambda: dense(40, nn.ReLU(), 5), None),
+    "MLP SiLU of 4 layers, cancer (30)": ("cancer", lambda: dense(30, nn.SiLU(), 4), None),
+    "transformer, sentences (24)": ("sentences", lambda: Tokens(8, False, WORDS), OF_SENTENCES),
+    "GRU, sentences (24)": ("sentences", lambda: Tokens(8, True, WORDS), OF_SENTENCES),
+    "GRU, series (48)": ("series", lambda: Tokens(2, True, TIMES), OF_SERIES),
+    "CNN GELU, photographs (25)": ("photographs", lambda: photographs(nn.GELU), squares(20, 4, 3)),
+    "CNN ReLU, photographs (100)": ("photographs", lambda: photographs(nn.ReLU), squares(20, 2, 3)),
 }
 
 
 def data_of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return rows and labels; the baselines are the means of rows."""
-    if name == "cancer":
+    rng = np.random.default_rng(0)
+    if name == "made":
+        x, y = make_classification(2000, 40, n_informative=15, n_classes=4, random_state=0)
+    elif name == "sentences":  # 20 words are good or bad, and the last 4 turn the next one
+        words = rng.integers(60, size=(3000, WORDS))
+        sign = np.where(words < 10, 1, np.where(words < 20, -1, 0))
+        sign[:, 1:] *= np.where(words[:, :-1] >= 56, -1, 1)
+        x = rng.normal(size=(60, 8))[words].reshape(len(words), -1)
+        y = np.sign(sign.sum(axis=1)) + 1
+    elif name == "series":  # two channels: a wave of one of three speeds, and noise
+        y, time = rng.integers(3, size=2000), np.arange(TIMES)
+        wave = np.sin(time * (0.2 + 0.1 * y[:, None]) + 6 * rng.random((2000, 1)))
+        x = np.stack([wave, 0 * wave], axis=2) + rng.normal(size=(2000, TIMES, 2)) / 2
+        x = x.reshape(2000, -1)
+    elif name == "photographs":  # squares of the upper and lower halves of two of them
+        pictures, y = load_sample_images().images, rng.integers(4, size=2000)
+        down, right = rng.integers(150, size=2000) + 200 * (y % 2), rng.integers(560, size=2000)
+        parts = [
+            pictures[kind // 2][at : at + 60 : 3, to : to + 60 : 3].transpose(2, 0, 1)
+            for kind, at, to in zip(y, down, right, strict=True)
+        ]
+        x = np.array(parts).reshape(2000, -1) / 255
+    elif name == "cancer":
         x, y = load_breast_cancer(return_X_y=True)
         x = (x - x.mean(axis=0)) / x.std(axis=0)
     else:
@@ -103,7 +161,7 @@ def data_of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 def trained(name: str, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """Return a network that has learned its data, these, and the mask of its features."""
-    of_data, make, mask = NETWORKS[name]
+    of_data, make, mask = (NETWORKS | HELD_OUT)[name]
     x, y = data_of(of_data)
     torch.manual_seed(seed)
     net = make()
@@ -128,7 +186,9 @@ def truth(f: Any, n_players: int, n_orders: int) -> FloatArray:
     return sums / (n_orders // 16 * 16)
 
 
-def cells_of(name: str, seed: int, n_rows: int, n_orders: int) -> Iterator[tuple[Any, ...]]:
+def cells_of(
+    name: str, seed: int, n_rows: int, n_orders: int, methods: Iterable[str]
+) -> Iterator[tuple[Any, ...]]:
     """Yield a budget, a method, its error, whether intervals hold, and seconds, for each row."""
     net, x, mask = trained(name, seed)
     base, n_players = x.mean(dim=0, keepdim=True), int(mask.max()) + 1
@@ -155,7 +215,8 @@ def cells_of(name: str, seed: int, n_rows: int, n_orders: int) -> Iterator[tuple
                 "KernelShap": {**at_once, "n_samples": n},
                 "IntegratedGradients": {"n_steps": n // PASS},
             }
-            for method, arguments in calls.items():
+            for method in methods:
+                arguments = calls[method]
                 if method == "ShapleyValueSampling" and budget < 1:
                     continue
                 torch.manual_seed(seed)
@@ -181,20 +242,24 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--orders", type=int, default=3200)
     parser.add_argument("--only", default="", help="a part of the name of networks")
+    parser.add_argument("--held-out", action="store_true", help="others, without sampling methods")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    networks, methods, first = NETWORKS, list(METHODS), 0
+    if options.held_out:
+        networks, methods, first = HELD_OUT, ["gradients", "oddgp", "IntegratedGradients"], 100
     found = [
         (name, *cell)
-        for name in NETWORKS
-        for seed in range(options.seeds)
+        for name in networks
+        for seed in range(first, first + options.seeds)
         if options.only in name
-        for cell in cells_of(name, seed, options.rows, options.orders)
+        for cell in cells_of(name, seed, options.rows, options.orders, methods)
     ]
     columns = ["network", "budget", "method", "error", "held", "seconds"]
     table = pd.DataFrame(found, columns=columns)
     table["log"] = np.log(table["error"])
     keys = ["network", "budget"]
-    errors = np.exp(table.pivot_table("log", keys, "method"))[list(METHODS)]
+    errors = np.exp(table.pivot_table("log", keys, "method"))[methods]
     of_method = {key: part.groupby(keys) for key, part in table.groupby("method")}
     errors.insert(0, "ratio", errors["gradients"] / errors["oddgp"])
     for method in ("gradients", "oddgp"):
@@ -203,7 +268,7 @@ def main() -> None:
     pd.set_option("display.width", 250, "display.max_rows", None, "display.max_columns", None)
     print(errors.sort_values("ratio", ascending=False).round(3))
     by_budget = errors.groupby("budget")
-    summary = np.exp(np.log(errors[["ratio", *METHODS]]).groupby("budget").mean())
+    summary = np.exp(np.log(errors[["ratio", *methods]]).groupby("budget").mean())
     summary["worst ratio"] = by_budget["ratio"].max()
     summary["least held"] = by_budget["held, gradients"].min()
     print(summary.round(3))
