@@ -93,6 +93,19 @@ class Counted:
         return self.model(x)
 
 
+def test_gradients_of_several_baselines_are_means():
+    """Weighted pairs of features are exact, and each evaluation is one of all baselines."""
+    x, baselines = examples(2, 12), BaselineDistribution(examples(5, 12))
+    expected = Exact(by_pairs).attribute(x, baselines=baselines)
+    counted = Counted(by_pairs)
+    method = OddGP(counted, gradients=True, seed=0)
+    found = method.attribute(x, baselines=baselines, n_samples=60)
+    torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-7)
+    estimate = method.last_estimate
+    assert (estimate.model_rows == 5 * (estimate.evaluations - 2 * estimate.backward_passes)).all()
+    assert counted.with_gradients == 5 * estimate.backward_passes.sum()
+
+
 @pytest.mark.parametrize("n_samples", [10, 31, 100, 400])
 def test_a_pass_counts_as_three_evaluations(n_samples):
     counted = Counted(lambda x: network()(x)[:, 0])
@@ -207,7 +220,6 @@ def test_whole_numbers_have_no_gradients():
 CALLS: dict[str, Any] = {
     "tolerance": {"tolerance": 0.1},
     "max_seconds": {"max_seconds": 5.0},
-    "baselines": {"baselines": BaselineDistribution(examples(3))},
 }
 METHODS: dict[str, Any] = {
     "independent_rows": {"independent_rows": True},

@@ -248,18 +248,25 @@ def test_a_prior_of_odd_gaussian_process_regression():
 
 
 def test_gradients_of_a_module_beside_its_values():
-    """For one background row; others are named before anything is evaluated."""
+    """Of any number of background rows; gradients before a link are named."""
     net, x = layers(nn.Tanh)(), examples(3).numpy()
-    background = np.zeros((1, N_FEATURES))
-    explainer = shap.Explainer(net, background, algorithm="oddgp", seed=0, gradients=True)
-    found = explainer(x, max_evals=60)
-    assert (explainer.last_estimate.backward_passes > 0).all()
-    exact = shap.Explainer(net, background, algorithm="oddgp", seed=0)(x, max_evals=2**N_FEATURES)
-    np.testing.assert_allclose(found.values, exact.values, atol=0.1 * np.abs(exact.values).max())
-    for model, rows, reason in (
-        (net, examples(5).numpy(), "background"),
-        (np.sum, background, "torch"),
+    for n_background in (1, 5):
+        background = np.zeros((1, N_FEATURES)) if n_background == 1 else examples(5).numpy()
+        explainer = shap.Explainer(net, background, algorithm="oddgp", seed=0, gradients=True)
+        found, spent = explainer(x, max_evals=60), explainer.last_estimate
+        assert (spent.backward_passes > 0).all()
+        n_points = spent.evaluations - 2 * spent.backward_passes
+        assert (spent.model_rows == n_background * n_points).all()
+        exact = shap.Explainer(net, background, algorithm="oddgp", seed=0)(
+            x, max_evals=2**N_FEATURES
+        )
+        near = 0.1 * np.abs(exact.values).max()
+        np.testing.assert_allclose(found.values, exact.values, atol=near)
+    of_odds = nn.Sequential(net, nn.Sigmoid())
+    for model, options, reason in (
+        (of_odds, {"link": shap.links.logit}, "a link comes after"),
+        (np.sum, {}, "torch"),
     ):
-        refused = shap.Explainer(model, rows, algorithm="oddgp", seed=0, gradients=True)
+        options.update(algorithm="oddgp", seed=0, gradients=True)
         with pytest.raises((DerivativeError, InvalidArgumentError), match=reason):
-            refused(x, max_evals=60)
+            shap.Explainer(model, background, **options)(x, max_evals=60)

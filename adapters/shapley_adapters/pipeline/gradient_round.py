@@ -122,11 +122,11 @@ def estimate_by_gradients(game: Game, estimator: OddGP, settings: Settings) -> E
         for size in np.unique(sizes[drawn]).tolist()
     }
     is_required = estimator.gradients != "auto"
-    ends, groups, is_good = _evaluated(game, settings, drawn, active, plans, is_required)
+    ends, groups, is_good, n_checked = _evaluated(game, settings, drawn, active, plans, is_required)
     of_model = perf_counter() - started
     result = blank_estimate(ends, game.n_players, settings.seed, type(estimator).__name__)
     for group in groups:
-        _solve(group, result)
+        _solve(group, result, game.n_backgrounds)
     for rows, spent in ((np.flatnonzero(~is_drawn), 0), (drawn[~is_good], 2 * PASS)):
         if len(rows):
             budget = settings.budget and settings.budget - spent
@@ -134,17 +134,13 @@ def estimate_by_gradients(game: Game, estimator: OddGP, settings: Settings) -> E
             for place, row in enumerate(rows.tolist()):
                 result.set_rows(row, row + 1, part.subset_row(place))
             result.evaluations[rows] += spent
-            result.model_rows[rows] += spent // PASS
-    good, n_bad = drawn[is_good], int((~is_good).sum())
-    evaluate = Evaluator(SomeRows(game, good), settings.batch_size)
-    noise = Repetition.from_first_row(evaluate, active[good], ends[good], settings)
-    if noise.difference is not None:
-        noise.difference.warn()
+            result.model_rows[rows] += spent // PASS * game.n_backgrounds
+    n_bad = int((~is_good).sum())
     choice = f"values alone for {n_bad} rows, whose gradients are zero or not finite"
     return replace(
         result,
         budget=settings.budget,
-        check_evaluations=noise.n_evaluations,
+        check_evaluations=n_checked,
         rounding=game.rounding,
         seconds=Seconds(of_model, perf_counter() - started - of_model),
         choice=choice if n_bad else "",
@@ -158,10 +154,16 @@ def _evaluated(
     active: BoolArray,
     plans: Mapping[int, Plan],
     is_required: bool,
-) -> tuple[ValueArray, list[_Group], BoolArray]:
-    """Return values of ends, (rows of the game, 2, 1), groups, and which rows have gradients.
+) -> tuple[ValueArray, list[_Group], BoolArray, int]:
+    """Return values of ends, (rows of the game, 2, 1), groups, which rows have gradients, checks.
 
-    The gradients at the ends come first, and say whether there are any.
+    The gradients at the ends come first, and say whether there are any. Values of the first row are
+    evaluated without gradients, too: these may be those of another function.
+
+    Raises
+    ------
+    DerivativeError
+        If they are, or a row has no gradients and they are required.
     """
     n_players, delay, sizes = game.n_players, settings.progress_delay, active.sum(axis=1)
     name = {"desc": settings.name, "unit": " evaluations", "delay": delay or 0}
@@ -172,6 +174,17 @@ def _evaluated(
         first = _passes(game, drawn, of_ends, settings)
         is_good = _are_usable(drawn, first[1], is_required)
         bar.update(2 * PASS * len(drawn))
+        ends = np.zeros((game.n_rows, 2, 1))
+        ends[drawn] = first[0][:, ::-1, None]
+        good = drawn[is_good]
+        quiet = Evaluator(SomeRows(game, good), settings.batch_size)
+        noise = Repetition.from_first_row(quiet, active[good], ends[good], settings)
+        if (differs := noise.difference) is not None:
+            raise DerivativeError(
+                f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for the "
+                "same input. It is random, its rows influence each other, or a link comes after "
+                "its gradients. Pass gradients=False."
+            )
         groups = []
         for size in np.unique(sizes[drawn[is_good]]).tolist():
             of_size = np.flatnonzero(is_good & (sizes[drawn] == size))
@@ -186,13 +199,11 @@ def _evaluated(
         of_pairs = evaluate([group.request(n_players) for group in groups])
         bar.total = bar.n
     groups = [replace(one, values=of) for one, of in zip(groups, of_pairs, strict=True)]
-    ends = np.zeros((game.n_rows, 2, 1))
-    ends[drawn] = first[0][:, ::-1, None]
-    return ends, groups, is_good
+    return ends, groups, is_good, noise.n_evaluations
 
 
 @one_blas_thread()
-def _solve(group: _Group, result: Estimate) -> None:
+def _solve(group: _Group, result: Estimate, n_backgrounds: int) -> None:
     """Write the attributions of the rows of a group into the result."""
     rows, plan = group.rows, group.plan
 
@@ -208,7 +219,7 @@ def _solve(group: _Group, result: Estimate) -> None:
         result.degrees_of_freedom[row, players, 0] = found.freedom
     result.evaluations[rows] = plan.n_evaluations
     result.backward_passes[rows] = plan.n_passes
-    result.model_rows[rows] = plan.n_passes + 2 * len(plan.with_values)
+    result.model_rows[rows] = (plan.n_passes + 2 * len(plan.with_values)) * n_backgrounds
     shares = prior_shares(result.values[rows], result.standard_errors[rows])
     result.prior_shares[rows] = shares
 
@@ -260,7 +271,6 @@ def _check(game: Game, estimator: OddGP, settings: Settings, most_players: int) 
         "n_repeats": settings.n_repeats > 1,
         "max_model_rows": settings.max_model_rows is not None,
         "n_jobs": n_workers_for(settings.n_jobs, game.n_rows) > 1,
-        "several baselines or background rows": game.n_backgrounds > 1,
         "random values": game.is_random,
         "additive parts": game.additive_part is not None,
         "training": settings.is_for_training,
