@@ -72,8 +72,9 @@ _SHARE, _MOST_PAIRS, _MOST_READINGS = 0.6, 8, 1024
 """Share of N^⅓ M^⅔ evaluations that gradients get, the most pairs with gradients, and the most
 gradients of players: a factorisation costs the cube of their number."""
 
-_FREEDOM, _FREEDOM_OF_PASS = 1.0, 1.0
-"""Degrees of freedom of the errors, and those of each pair with gradients."""
+_FREEDOM = 2.0
+"""Degrees of freedom of the errors, with fewer values than players: these tell little of the error
+that all gradients share, and further passes nothing."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def solved(readings: Readings) -> Attributions:
         return Attributions(np.zeros(n_players), np.zeros(n_players), np.inf, 1.0)
     values, gradients, middle = (part / size for part in parts)
     scaled, index = Readings(readings.signs, values, gradients, middle), single_players(n_players)
-    freedom = _FREEDOM + _FREEDOM_OF_PASS * len(gradients)
+    freedom = 1.0 + len(gradients) if n_values > n_players else _FREEDOM
     if is_of_pairs(scaled):
         return Attributions(middle * size, np.zeros(n_players), np.inf, 1.0)
     fit = None
