@@ -56,7 +56,7 @@ def written_out(prior, h):
     """Return the coefficients' variances, and products: values, gradients, those in the middle."""
     signs, n_players = prior.readings.signs, prior.readings.signs.shape[1]
     sets = odd_sets(n_players)
-    strengths, of_components, _ = prior.prior.variances(h)
+    strengths, of_components, *_ = prior.prior.variances(h)
     variances = np.zeros(len(sets))
     variances[:n_players] = strengths
     for variance, tau in zip(of_components, prior.prior.components(strengths).tau, strict=True):
@@ -74,8 +74,8 @@ def test_covariances_are_those_of_enumeration(n_players):
     variances, products, _ = written_out(prior, h)
     expected = (products * variances) @ products.T
     # Errors: noise of values, then of gradients, shared by passes at coalitions, and in the middle.
-    noise, n, g = np.exp(h[n_players + 3]), prior.n_values, prior.n_passes
-    shares = np.exp(h[n_players + 4 : -3])
+    noise, n, g = np.exp(h[n_players + 4]), prior.n_values, prior.n_passes
+    shares = np.exp(h[n_players + 5 : -3])
     shares = 4 * shares / shares.sum()
     of_noise, of_shared, of_middle = np.exp(h[-3:])
     errors = np.zeros_like(expected)
@@ -97,7 +97,7 @@ def test_covariances_with_shapley_values_are_those_of_enumeration(n_players):
     counts = np.array([[2 / len(s) * (i in s) for i in range(n_players)] for s in sets])
     found, of_index = prior.index_covariances(h, single_players(n_players))
     # The noise of a value, which is a part of the game at a coalition and its complement.
-    noise = np.exp(h[n_players + 3])
+    noise = np.exp(h[n_players + 4])
     weights = []
     for z in prior.readings.signs[1:]:
         one = frozenset(np.flatnonzero(z > 0))

@@ -6,6 +6,7 @@ from math import comb, inf
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
 from scipy.optimize import minimize_scalar
 
 from shapley_adapters.estimators.odd_gp import design, games, posterior, search, sparse_sets
@@ -60,13 +61,13 @@ def some_prior(parity, n=14, n_outputs=1, **options):
         root = rng.normal(size=(len(signs), len(signs)))
         errors = root @ root.T / len(signs)
     data = Values(signs, values, parity, n_known, errors, 7.0)
-    prior = Prior(data, **options)
+    prior = Prior(data, has_function_of_size=True, **options)
     return prior, prior.centre + 0.5 * prior.sd * rng.normal(size=len(prior.centre))
 
 
 def written_out(prior, h):
-    """Return the variance of the coefficient of each set, the constant included."""
-    strengths, of_components, _ = prior.variances(h)
+    """Return the covariances of the coefficients of all sets, the constant included."""
+    strengths, of_components, of_size, _ = prior.variances(h)
     variances = np.zeros(len(SETS))
     for variance, tau, parity in zip(
         of_components, prior.components(strengths).tau, prior.parities, strict=True
@@ -80,7 +81,10 @@ def written_out(prior, h):
         variances[0] += 100.0
     for set_, variance in zip(prior.sparse.players.tolist(), prior.sparse.variances, strict=True):
         variances[SETS.index(tuple(set_))] += variance
-    return variances
+    degrees = [k for k in range(1, 25) if prior.data.parity in (None, k % 2)]
+    polynomials = np.stack([Chebyshev.basis(k)(EVERY.mean(axis=1)) * k**-1.5 for k in degrees])
+    of_functions = polynomials @ products_of(EVERY, SETS) / len(SETS)
+    return np.diag(variances) + of_size * of_functions.T @ of_functions
 
 
 # --- averages ---
@@ -169,11 +173,11 @@ def test_the_kernel_is_the_sum_over_sets(parity):
     prior, h = some_prior(parity, sparse=own)
     features = products_of(prior.data.signs, SETS)
     others = products_of(EVERY[3:9], SETS)
-    variances, noise = written_out(prior, h), prior.variances(h).noise
-    expected = features * variances @ others.T
+    covariances, noise = written_out(prior, h), prior.variances(h).noise
+    expected = features @ covariances @ others.T
     np.testing.assert_allclose(prior.kernel(h, EVERY[3:9]), expected, rtol=1e-9, atol=1e-9)
     is_noisy = np.arange(len(features)) >= prior.data.n_known
-    expected = features * variances @ features.T + np.diag(noise * is_noisy + 1e-9)
+    expected = features @ covariances @ features.T + np.diag(noise * is_noisy + 1e-9)
     np.testing.assert_allclose(prior.covariance(h), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -280,11 +284,11 @@ def dense_posterior(prior, h, index, seen=None):
     data, noise = prior.data, prior.variances(h).noise
     counts = np.concatenate([index.of_sets(np.array([set_], dtype=int)) for set_ in SETS])
     of_sets, of_data = written_out(prior, h), products_of(data.signs, SETS)
-    to_data = of_data * of_sets @ of_data.T
-    to_index = of_data * of_sets @ counts
+    to_data = of_data @ of_sets @ of_data.T
+    to_index = of_data @ of_sets @ counts
     own, n = np.full(len(data.signs), 1e-9), len(data.signs)
     own[data.n_known :] += noise
-    whole = of_sets @ counts**2
+    whole = np.diag(counts.T @ of_sets @ counts)
     if seen is not None:
         among = to_data[:seen, :seen] + 1e-9 * np.eye(seen)
         gain = to_data[:, :seen] @ np.linalg.inv(among)
@@ -347,7 +351,7 @@ def test_predictions_are_conditional_means():
     others = EVERY[30:40]
     found = posterior.posterior(Fit(prior, h, prior.sparse.players), INDICES[0], others)
     features, of_others = products_of(prior.data.signs, SETS), products_of(others, SETS)
-    across = of_others * written_out(prior, h) @ features.T
+    across = of_others @ written_out(prior, h) @ features.T
     expected = across @ np.linalg.solve(prior.covariance(h), prior.data.values)
     np.testing.assert_allclose(found.predictions, expected, atol=1e-8)
 

@@ -207,7 +207,7 @@ def _sums_of_sizes(family: Family, size: int, n_players: int) -> FloatArray:
     log += scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(sizes - inside + 1)
     log -= scipy.special.gammaln(n_others - sizes + inside + 1)
     of_each = np.sign(weights[inside, sizes]) * np.exp(log)
-    sums: FloatArray = np.bincount(sizes, of_each, n_players + 1)
+    sums: FloatArray = np.bincount(sizes, of_each, n_players + 1).astype(float)
     return sums
 
 
