@@ -76,8 +76,8 @@ class DesignRequest:
         Whether the user gave no budget, so that an estimator of fixed cost may exceed it.
     needs_errors : bool
         Whether standard errors are needed.
-    needs_pairs : bool
-        Whether interactions of pairs of players are needed.
+    interactions : InteractionRequest, optional
+        Interactions, or the semivalues, that are needed.
     must_draw : bool
         Whether the estimator has drawn for these players and this budget before, because
         enumeration was too expensive. It need not try that again.
@@ -94,7 +94,7 @@ class DesignRequest:
     distances: DistanceArray | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
-    needs_pairs: bool = False
+    interactions: InteractionRequest | None = None
     must_draw: bool = False
 
     @property

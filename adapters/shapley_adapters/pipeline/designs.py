@@ -433,7 +433,7 @@ class GroupDesigns:
             distances=group.distances,
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
-            needs_pairs=self.settings.interactions is not None,
+            interactions=self.settings.interactions,
             must_draw=must_draw,
         )
         try:

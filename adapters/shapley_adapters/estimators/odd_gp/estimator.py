@@ -45,6 +45,7 @@ from .design import (
     chosen_pairs,
     chosen_values,
     effects_are_alike,
+    halves_count_most,
     may_take_twos,
     n_before_choice,
 )
@@ -306,13 +307,18 @@ class OddGP(Estimator[OddDesign]):
         if self.unbiased:
             return designed(draw_folds(request))
         may_end = request.planned < request.budget  # a tolerance may end the row earlier
-        if not (may_end or request.needs_pairs or are_pairs(n_players, n_values)):
+        wanted = request.interactions
+        if not (may_end or wanted or are_pairs(n_players, n_values)):
             members = chosen_values(n_players, n_values, rng)
             return designed(select_draws(request, members, paired=False))
         n_pairs, state = n_values // 2, copy.deepcopy(rng)
-        draws = select_draws(request, chosen_pairs(n_players, n_pairs, rng), paired=True)
+        are_halves = False
+        if wanted is not None and wanted.are_semivalues:
+            are_halves = halves_count_most(wanted.index(n_players))
+        members = chosen_pairs(n_players, n_pairs, rng, are_halves_first=are_halves)
+        draws = select_draws(request, members, paired=True)
         n_first = n_before_choice(n_players, n_pairs)
-        if may_end or not 0 < n_first <= len(draws.members):
+        if are_halves or may_end or not 0 < n_first <= len(draws.members):
             return designed(draws)
         others = chosen_pairs(n_players, n_pairs, state, has_choice=True)
         of_others = select_draws(request, others, paired=True)
