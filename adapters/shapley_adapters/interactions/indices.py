@@ -201,14 +201,21 @@ def _by_members(family: Family, size: int, n_players: int) -> FloatArray:
 @lru_cache(maxsize=256)
 def _sums_of_sizes(family: Family, size: int, n_players: int) -> FloatArray:
     """Return the sum of the weights of values by the size of S, (M + 1,)."""
-    weights, n_others = _by_members(family, size, n_players), n_players - size
+    weights = _by_members(family, size, n_players)
     inside, sizes = np.nonzero(weights)
-    log = np.log(scipy.special.comb(size, inside)) + np.log(np.abs(weights[inside, sizes]))
-    log += scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(sizes - inside + 1)
-    log -= scipy.special.gammaln(n_others - sizes + inside + 1)
-    of_each = np.sign(weights[inside, sizes]) * np.exp(log)
-    sums: FloatArray = np.bincount(sizes, of_each, n_players + 1).astype(float)
+    found = weights[inside, sizes]
+    log = np.log(np.abs(found)) + _log_counts(size, n_players, inside, sizes)
+    sums: FloatArray = np.bincount(sizes, np.sign(found) * np.exp(log), n_players + 1).astype(float)
     return sums
+
+
+def _log_counts(size: int, n_players: int, inside: IntArray, sizes: IntArray) -> FloatArray:
+    """Return the logarithms of how many S of each size hold so many of the players of a set."""
+    n_others, others = n_players - size, sizes - inside
+    log: FloatArray = np.log(scipy.special.comb(size, inside))
+    log += scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(others + 1)
+    log -= scipy.special.gammaln(n_others - others + 1)
+    return log
 
 
 def _differences(weights: list[Fraction]) -> FloatArray:
@@ -276,11 +283,6 @@ class IndexOfSize:
         weights: FloatArray = self.by_members[inside, members.sum(axis=1)[:, None]]
         return weights
 
-    @property
-    def sums_of_sizes(self) -> FloatArray:
-        """The sum of the weights of all values of coalitions of each size, (M + 1,)."""
-        return _sums_of_sizes(self.family, self.size, self.n_players)
-
     def sum_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> float:
         """Return the sum of squared weights of all values, or of all odd or even parts.
 
@@ -288,16 +290,14 @@ class IndexOfSize:
         their weights. The empty coalition and that of all players are left out: they are known.
         With `of_sizes`, (M + 1,), those of a size count by a factor.
         """
-        weights, size = self.by_members, self.size
-        n_others = self.n_players - size
+        weights = self.by_members
         if parity is not None:
             weights = weights + (-1) ** parity * weights[::-1, ::-1]
         inside, sizes = np.nonzero(weights)
         is_other = (sizes > 0) & (sizes < self.n_players)
         inside, sizes = inside[is_other], sizes[is_other]
-        log = np.log(scipy.special.comb(size, inside)) + 2 * np.log(np.abs(weights[inside, sizes]))
-        log += scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(sizes - inside + 1)
-        log -= scipy.special.gammaln(n_others - sizes + inside + 1)
+        log = 2 * np.log(np.abs(weights[inside, sizes]))
+        log += _log_counts(self.size, self.n_players, inside, sizes)
         factors = 1.0 if of_sizes is None else of_sizes[sizes]
         return float((factors * np.exp(log)).sum()) * (1.0 if parity is None else 0.5)
 
@@ -376,11 +376,9 @@ class Index:
     @property
     def shares_of_sizes(self) -> FloatArray:
         """The share of coalitions of 0, …, M − 1 other players in a semivalue, (M,)."""
-        n_others = self.n_players - 1
-        others = np.arange(n_others + 1)
+        sizes = np.arange(1, self.n_players + 1)
         weights = self.parts[0].by_members[1, 1:]
-        log = scipy.special.gammaln(n_others + 1) - scipy.special.gammaln(others + 1)
-        log -= scipy.special.gammaln(n_others - others + 1)
+        log = _log_counts(1, self.n_players, np.ones_like(sizes), sizes)
         positive = weights > 0
         logs = log + np.log(np.where(positive, weights, 1.0))
         shares: FloatArray = np.where(positive, np.exp(logs), 0.0)
@@ -419,7 +417,10 @@ class Index:
 
     def of_functions_of_size(self, functions: FloatArray) -> FloatArray:
         """Return the index, (k, K), of games that are functions of the size alone, (M + 1, K)."""
-        of_parts = [part.sums_of_sizes @ functions for part in self.parts]
+        of_parts = [
+            _sums_of_sizes(part.family, part.size, part.n_players) @ functions
+            for part in self.parts
+        ]
         return np.repeat(of_parts, [len(part.sets) for part in self.parts], axis=0)
 
     def covariances(
