@@ -97,10 +97,11 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     if n > _FEW or len(prior.sparse.players):
         h, inverse = maximised(prior.first(LEARNED_FROM), h, _STEPS)
     if not prior.are_labels:
-        seen, with_it = prior.first(LEARNED_FROM), replace(prior, has_function_of_size=True)
-        start = np.where(with_it.high > prior.high, with_it.centre, h)
-        other, of_other = maximised(with_it.first(LEARNED_FROM), start, _STEPS)
-        if with_it.first(LEARNED_FROM).evidence(other)[0] > seen.evidence(h)[0] + _IN_FAVOUR:
+        with_it = replace(prior, has_function_of_size=True)
+        first = with_it.first(LEARNED_FROM)
+        start = np.where(with_it.centre > prior.centre, with_it.centre, h)  # of its variance alone
+        other, of_other = maximised(first, start, _STEPS)
+        if first.evidence(other)[0] > prior.first(LEARNED_FROM).evidence(h)[0] + _IN_FAVOUR:
             return Fit(with_it, other, found, of_other)
     return Fit(prior, h, found, inverse)
 

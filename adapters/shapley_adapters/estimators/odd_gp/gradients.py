@@ -147,6 +147,7 @@ class GradientPrior:
         )
         self.sd = np.concatenate([self.prior.sd, np.full(n_players, _SD_SHARE), _SD_ERRORS])
         self.sd[:n_players] = _SD_STRENGTH
+        # All variances but that of the function of size, which is left out here.
         of_components = np.delete(np.arange(n_players, len(self.prior.centre)), -2)
         self.centre[of_components], self.sd[of_components] = _LOG_COMPONENTS, _SD_COMPONENTS
         self.low, self.high = self.centre - 6 * self.sd, self.centre + 6 * self.sd

@@ -245,9 +245,10 @@ class Prior:
         self.low, self.high = self.centre - _WIDEST * self.sd, self.centre + _WIDEST * self.sd
         of_variances = slice(n_players, n_players + len(of_components) + 2)
         self.low[of_variances], self.high[of_variances] = _LOWEST, _HIGHEST
-        if not self.has_function_of_size:
+        if self.has_function_of_size:
+            self._polynomials = polynomials(data.signs.mean(axis=1), data.parity)
+        else:
             self.high[n_players + len(of_components)] = _LOWEST
-        self._polynomials = polynomials(data.signs.mean(axis=1), data.parity)
         self._columns = self.sparse.columns(data.signs)
         self._weight = data.n_independent / data.values.shape[1]
 
@@ -411,8 +412,9 @@ class Prior:
         """
         strengths, of_components, of_size, _ = self.variances(h)
         data, signs = self.data, self.data.signs
+        of_function = 0.0
         if self.has_function_of_size:
-            of_size *= float(np.vdot(self._polynomials, slope @ self._polynomials))
+            of_function = of_size * float(np.vdot(self._polynomials, slope @ self._polynomials))
         places = _pairs(len(signs))[0]
         of_pairs = slope.ravel()[places]
         # Sums of it times z_j z'_j, (M,).
@@ -438,7 +440,7 @@ class Prior:
         of_strengths += np.einsum("nj,nj->j", signs, slope @ signs)
         own = strengths - _EQUAL / self.n_players
         of_own = own * (of_strengths - own @ of_strengths / (1 - _EQUAL))
-        return np.concatenate([of_own, shares * gains, [of_size]])
+        return np.concatenate([of_own, shares * gains, [of_function]])
 
     def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of averages and values, (n, k), and variances, (k,).
