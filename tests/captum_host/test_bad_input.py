@@ -78,6 +78,20 @@ def argument(case_id, raises, names, *, inputs=X, method=Exact, forward_func=NET
     )
 
 
+def of_twelve(case_id, raises, names, options, **arguments):
+    """Return a call of SHEAR with a network of twelve features."""
+    return Case(
+        case_id,
+        raises,
+        names,
+        method=Shear,
+        forward_func=WIDE,
+        options=options,
+        inputs=WIDE_X,
+        arguments=arguments,
+    )
+
+
 VALUE, TYPE = InvalidArgumentError, InvalidArgumentTypeError
 FLOAT_IDS = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
 WIDE_X = examples(2, 12)
@@ -196,15 +210,7 @@ CASES = [
     argument("a number as flag", TYPE, "return_standard_error", return_standard_error=1),
     argument("a word as flag", TYPE, "show_progress", show_progress="yes"),
     argument("exact below 2^M", BudgetError, "n_samples=15.*16", n_samples=15),
-    argument(
-        "SHEAR below 4 M + 2",
-        BudgetError,
-        "n_samples=49.*50",
-        method=Shear,
-        forward_func=WIDE,
-        inputs=WIDE_X,
-        n_samples=49,
-    ),
+    of_twelve("SHEAR below 4 M + 2", BudgetError, "n_samples=49.*50", {}, n_samples=49),
     argument("too many features for exact", BudgetError, "20", inputs=examples(2, 21)),
     # One value for the whole batch
     argument(
@@ -234,25 +240,20 @@ CASES = [
     option("cooperators by chance", VALUE, "cooperators.*auto", OddGP, cooperators="random"),
     option("an unknown prior", VALUE, "cooperators.*hessian", OddGP, cooperators="shap"),
     option("unknown complement", VALUE, "complement.*posterior", Shear, complement="beta"),
-    Case(
+    of_twelve(
         "cooperators of other features",
         VALUE,
         "cooperators.*12",
-        method=Shear,
-        forward_func=WIDE,
-        options={"cooperators": np.ones((4, 4))},
-        inputs=WIDE_X,
-        arguments={"n_samples": 100},
+        {"cooperators": np.ones((4, 4))},
+        n_samples=100,
     ),
-    Case(
+    of_twelve(
         "errors where nothing is drawn",
         VALUE,
         "complement",
-        method=Shear,
-        forward_func=WIDE,
-        options={"complement": "none"},
-        inputs=WIDE_X,
-        arguments={"n_samples": 200, "return_standard_error": True},
+        {"complement": "none"},
+        n_samples=200,
+        return_standard_error=True,
     ),
     Case(
         "derivatives of token ids",
@@ -287,15 +288,12 @@ MORE_CASES = [
         inputs=(X, X),
         baselines=(torch.zeros(3, 4), torch.zeros(5, 4)),
     ),
-    Case(
+    of_twelve(
         "differences cost more",
         BudgetError,
         "n_samples=127.*128",
-        method=Shear,
-        forward_func=WIDE,
-        options={"cooperators": "difference"},
-        inputs=WIDE_X,
-        arguments={"n_samples": 127},
+        {"cooperators": "difference"},
+        n_samples=127,
     ),
     # The forward function
     made("complex output", ModelOutputError, "forward_func", forward_func=lambda x: x * 1j),
