@@ -32,6 +32,7 @@ from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
 from .captum_tools.superpixels import superpixels
+from .explained_games import GameAttributions, explain_game
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
 from .results.tensor_results import StreamedAttributions
@@ -43,6 +44,7 @@ __all__ = [
     "Convex",
     "DataLoaderAttribution",
     "Estimate",
+    "GameAttributions",
     "LLMAttribution",
     "LowComplexity",
     "PerExample",
@@ -59,6 +61,7 @@ __all__ = [
     "conditional",
     "criteria",
     "draw_graph",
+    "explain_game",
     "superpixels",
     "visualize_image_attr_with_error",
     "windows",

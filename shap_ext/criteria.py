@@ -25,6 +25,7 @@ from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import pandas_frame
+from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.games.value_functions import (
     ValuedGame,
     ValueFunctionOrName,
@@ -45,7 +46,6 @@ from .argument_types import (
 from .explainers.criteria_games import rows_and_draws, rows_with_game
 from .inputs.datasets import plain_array_of
 from .inputs.explained_function import prediction_function
-from .inputs.models import as_outputs
 from .results.explanations import folded, has_outputs, with_outputs
 
 __all__ = [

@@ -49,7 +49,7 @@ FLOORS = {
         },
         {"games", "graphs", "row_sources", "series_windows", "streamed_values", "superpixels"},
         {"batch_function", "conditional", "cooperators", "criteria", "interactions", "remote"},
-        {"aggregation", "estimators", "language_models"},
+        {"aggregation", "coalition_function", "estimators", "language_models"},
         {"pipeline"},
         {"amortized", "global_importance", "streams"},
         {"surrogates"},
@@ -71,7 +71,7 @@ FLOORS = {
         {"conditional", "games", "results"},
         {"streams"},
         {"attributions"},
-        {"aggregates", "captum_tools"},
+        {"aggregates", "captum_tools", "explained_games"},
         {"criteria"},
     ],
 }

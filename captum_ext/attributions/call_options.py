@@ -15,6 +15,7 @@ from shapley_adapters.pipeline.call_options import (
 
 _NO_CALL = "changes nothing about the budget of a call. Leave it out."
 _FIXED = "does not go with a table of attributions, whose columns are fixed. Leave it out."
+_IS_ASKED = "does not go with explain_game, which returns standard errors. Leave it out."
 _OF_EXAMPLES = "does not go with the importance over examples. Leave it out."
 
 
@@ -76,13 +77,17 @@ class ByName(CallOptions, total=False):
                 "stream": "does not go with a stream, whose files have the shape of the inputs.",
                 "importance": _OF_EXAMPLES,
                 "interactions": "does not go with matrices of features. Leave it out.",
+                "game": "does not go with players, which have no input. Leave it out.",
             },
         ),
     ]
     return_standard_error: Annotated[
         bool,
         CallOption(
-            False, checked_flag, "with_errors", {"budget": _NO_CALL, "importance": _OF_EXAMPLES}
+            False,
+            checked_flag,
+            "with_errors",
+            {"budget": _NO_CALL, "importance": _OF_EXAMPLES, "game": _IS_ASKED},
         ),
     ]
 

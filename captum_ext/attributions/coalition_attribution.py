@@ -236,7 +236,11 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             n_jobs=self.n_jobs,
             name=self.get_name(),
             budget_name="n_samples",
-            fewer_players=fewer_players(game.n_players, shape, superpixels),
+            fewer_players=getattr(
+                self.forward_func,
+                "fewer_players",
+                fewer_players(game.n_players, shape, superpixels),
+            ),
             **fields,
             **further,
         )

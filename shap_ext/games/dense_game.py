@@ -15,11 +15,12 @@ from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.games.value_functions import Reduction
 
 from ..argument_types import Table
 from ..inputs.masked_rows import same
-from ..inputs.models import GameOfModel, as_outputs, new_calls, new_shape
+from ..inputs.models import GameOfModel, new_calls, new_shape
 from .links import LinkedAverage
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from shapley_adapters.errors import InvalidArgumentError, row_number
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
-from ..inputs.models import GameOfModel, as_outputs, new_calls, new_shape
+from ..inputs.models import GameOfModel, new_calls, new_shape
 from ..models import LanguageModel
 from ..shap_internals import row_output_names
 from .links import LinkedAverage

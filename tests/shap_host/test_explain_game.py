@@ -1,6 +1,7 @@
 """`explain_game`: Shapley values of a user's function of coalitions, against enumeration."""
 
 import math
+import os
 import re
 
 import matplotlib.pyplot as plt
@@ -186,6 +187,20 @@ def test_errors_of_the_function_remain(fails):
             explain_game(failing(range(M + 1)), M, on_error=0)
 
 
+@pytest.mark.slow
+def test_workers_share_coalitions():
+    def value(coalitions):
+        if (coalitions.sum(axis=1) == 2).any():
+            raise RuntimeError(str(os.getpid()))
+        return first(coalitions)
+
+    with pytest.warns(ShapleyExtWarning, match="First: RuntimeError: ") as caught:
+        found = explain_game(value, M, on_error=7.0, n_jobs=2)
+    assert str(os.getpid()) not in str(caught[0].message)
+    replaced = lambda some: 7.0 if len(some) == 2 else TABLE[sum(1 << one for one in some), 0]  # noqa: E731
+    np.testing.assert_allclose(found.values, shapley_values(M, replaced), atol=1e-10)
+
+
 def test_sets_of_names_are_remembered(tmp_path):
     for n_expected in (2**M, 0):
         model = RemoteModel(of_sets, memory=tmp_path, name="of_sets")
@@ -210,13 +225,14 @@ def test_sets_of_names_are_remembered(tmp_path):
         (first, M, {"as_sets": 1}, InvalidArgumentTypeError, "as_sets must be True or False"),
         (first, M, {"algorithm": "ava"}, InvalidArgumentError, "algorithm must be one of"),
         (first, M, {"max_eval": 9}, InvalidArgumentTypeError, "Did you mean max_evals"),
+        (first, M, {"n_jobs": 0}, InvalidArgumentError, "n_jobs=0 means no workers"),
         (first, M, {"trace": True}, InvalidArgumentError, "trace=True fills last_estimate"),
         (first, M, {"index": "owen"}, InvalidArgumentError, "index must be one of"),
         (first, M, {"output_names": ["a", "b"]}, InvalidArgumentError, "output_names holds 2"),
         (first, 20, {"max_evals": 1}, BudgetError, "max_evals"),
         (first, 40, {"max_evals": 2**40}, BudgetError, "Group players (players= takes a mapping"),
-        (lambda c: c.sum(), M, {}, ModelOutputError, "value of 2 coalitions: The model must"),
-        (lambda c: ["a"] * len(c), M, {}, ModelOutputError, "value of 2 coalitions"),
+        (lambda c: c.sum(), M, {}, ModelOutputError, "value(coalitions), of 2: The model must"),
+        (lambda c: ["a"] * len(c), M, {}, ModelOutputError, "value(coalitions), of 2"),
         (failing([2], is_nan=True), M, {}, NonFiniteValueError, "pass on_error="),
         (failing([2]), M, {"on_error": lambda c: [1, 2, 3]}, ModelOutputError, "value must return"),
         (lambda c: np.where(c[:, 0], 1, np.inf), M, {"on_error": 0}, NonFiniteValueError, "inf"),

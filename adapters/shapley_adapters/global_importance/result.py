@@ -383,7 +383,7 @@ class GlobalImportance:
         matplotlib axes
         """
         frame = self.to_frame(output, confidence).head(checked_count("max_display", max_display))
-        return _draw(frame, TITLES[self.kind], confidence, ax)
+        return draw_bars(frame, TITLES[self.kind], confidence, ax)
 
 
 def _variance_of_rows(averaged: AttributionArray, within: FloatArray, share: float) -> FloatArray:
@@ -418,22 +418,22 @@ def _bias_of_absolute(values: AttributionArray, errors: AttributionArray) -> Flo
     return bias
 
 
-def _draw(frame: pd.DataFrame, title: str, confidence: float, ax: Axes | None) -> Any:
-    """Draw a table of `GlobalImportance.to_frame`, its first row at the top."""
+def draw_bars(frame: pd.DataFrame, title: str, confidence: float, ax: Axes | None) -> Any:
+    """Draw the first column of a table, with `lower` and `upper`, its first row at the top."""
     with required_packages("plot needs matplotlib", extra="shap"):
         import matplotlib.pyplot as plt
 
     axes: Any = ax
     if ax is None:
         axes = plt.subplots(figsize=(7, 1 + 0.4 * len(frame)), layout="constrained")[1]
-    importance = frame["importance"].to_numpy()
-    below = importance - frame["lower"].to_numpy()
-    above = frame["upper"].to_numpy() - importance
+    values = frame.iloc[:, 0].to_numpy()
+    below = values - frame["lower"].to_numpy()
+    above = frame["upper"].to_numpy() - values
     axes.barh(
         range(len(frame)),
-        importance,
+        values,
         xerr=[below, above],
-        color=[_POSITIVE if value >= 0 else _NEGATIVE for value in importance],
+        color=[_POSITIVE if value >= 0 else _NEGATIVE for value in values],
         ecolor="0.25",
         capsize=3,
     )
