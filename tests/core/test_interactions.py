@@ -441,10 +441,11 @@ def test_banzhaf_values_of_games_that_saturate(n_players, per_player):
     game = FunctionGame(lambda coalitions: 1 - np.exp(-(coalitions @ effects)), n_players)
     others = (1 + np.exp(-effects)) / 2  # the mean factor of a player
     truth = (1 - np.exp(-effects)) * others.prod() / others
+    bound = {1: 1, 2: 0.6, 4: 0.24}[per_player]  # single players after the halves: .3 at 4
     for seed in range(2):
         options = {"seed": seed, "budget": per_player * n_players}
         found = semivalues_of(game, "banzhaf", core.OddGP(), **options).values[0, :, 0]
-        assert np.linalg.norm(found - truth) < np.linalg.norm(truth)
+        assert np.linalg.norm(found - truth) < bound * np.linalg.norm(truth)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ are single players and halves, and say whether the effects of single players are
 * they are alike: single players come first;
 * they are not, as in texts, votes or maxima: halves come first, until there is room for both.
 
-Halves also come first for semivalues that give small and large coalitions little weight.
+For semivalues that give small and large coalitions little weight, such as Banzhaf values, come as
+many halves as players; then every fourth pair has a random size, which tells effects of sizes.
 
 Further pairs are those that lower the posterior variances most; see `search`. Where there is room
 for all coalitions of two players and hardly more, the even part of the first pairs says whether
@@ -46,6 +47,11 @@ _LITTLE = 0.5
 """Weight of the ends in a semivalue, where it is 1 in Shapley values, below which halves come
 first. With single players first, Banzhaf values of games that saturate err up to eight times as
 much, at one evaluation a player, which is more than no values at all."""
+
+_HALVES_EACH = 3
+"""Halves for each pair of a random size, once there are as many halves as players. Measured for
+Banzhaf values of nine kinds of games with 13 and 30 players, at 4 and 8 evaluations each: single
+players in place of both have 2.3 and 1.4 times the errors; 2 and 7 halves, 1.0 to 1.4 times."""
 
 _COUNTED = 24
 """Number of players up to which a budget may ask for a good part of all pairs."""
@@ -110,7 +116,7 @@ def chosen_pairs(
     n_pairs: int,
     rng: np.random.Generator,
     has_choice: bool = False,
-    are_halves_first: bool = False,
+    are_mostly_halves: bool = False,
 ) -> CoalitionArray:
     """Return one coalition of each of n pairs, (n, M), in the order of their evaluation.
 
@@ -123,8 +129,9 @@ def chosen_pairs(
     has_choice : bool
         Whether the first pairs say that others follow than those that mostly do: all coalitions of
         two players if there is room for these, else halves.
-    are_halves_first : bool
-        Whether halves come first, as many as players, and no pairs say which others follow.
+    are_mostly_halves : bool
+        Whether halves come first, as many as players, and then a pair of a random size after every
+        third half. No pairs say which others follow.
     """
     n_all = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_all)
@@ -134,9 +141,12 @@ def chosen_pairs(
     singles = np.eye(n_players, dtype=bool)[order_of_singles]
     halves = chosen_values(n_players, max(n_pairs, n_players), rng)
     first = np.concatenate([halves[:n_first], singles[:n_first]])
-    if are_halves_first:
-        first = _most_different(halves, first[:0])[:n_players]
-    if has_choice and not may_take_twos(n_players, n_pairs):
+    if are_mostly_halves:
+        pairs = _most_different(halves, first[:0])
+        places = np.arange(n_players, len(pairs), _HALVES_EACH)
+        sizes = rng.integers(1, n_players // 2 + 1, size=len(places))
+        pairs = np.insert(pairs, places, random_subsets(sizes, n_players, rng), axis=0)
+    elif has_choice and not may_take_twos(n_players, n_pairs):
         pairs = np.concatenate([first, _most_different(halves[n_first:], first)])
     else:
         n_chosen = min(n_pairs, MOST)

@@ -315,7 +315,7 @@ class OddGP(Estimator[OddDesign]):
         are_halves = False
         if wanted is not None and wanted.are_semivalues:
             are_halves = halves_count_most(wanted.index(n_players))
-        members = chosen_pairs(n_players, n_pairs, rng, are_halves_first=are_halves)
+        members = chosen_pairs(n_players, n_pairs, rng, are_mostly_halves=are_halves)
         draws = select_draws(request, members, paired=True)
         n_first = n_before_choice(n_players, n_pairs)
         if are_halves or may_end or not 0 < n_first <= len(draws.members):
