@@ -3,6 +3,9 @@
 # and `release`.
 export OMP_NUM_THREADS=1 MPLBACKEND=Agg PIP_DISABLE_PIP_VERSION_CHECK=1 # two workers share two cores
 
+# Else each of the many processes compiles all modules of torch, shap and others that it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 # Get uv, which unpacks a package once for all environments. It does not read pip's settings.
 install_uv() {
     if [ ! -x .venv-uv/bin/uv ]; then
