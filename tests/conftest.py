@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 
 from tests.helpers.optional import HAS_TORCH
-from tests.helpers.thin_products import thinned
+from tests.helpers.thin_products import one_of_each, thinned
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -34,10 +34,22 @@ def pytest_report_header():
     return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
 
 
+def pytest_addoption(parser):
+    """Let runs with other versions of Python and of the hosts take fewer parameters."""
+    parser.addoption(
+        "--one-of-each",
+        action="store_true",
+        help="of each test one set of parameters, of those with the marker `versions` all",
+    )
+
+
 @pytest.hookimpl(trylast=True)  # after the choice by markers
 def pytest_collection_modifyitems(config, items):
     """Leave out what others cover of products of parameters."""
-    kept = set(left := thinned(items))
+    left = thinned(items)
+    if config.getoption("one_of_each"):
+        left = one_of_each(left)
+    kept = set(left)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = left
 

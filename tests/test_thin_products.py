@@ -3,7 +3,7 @@
 from itertools import combinations, product
 from types import SimpleNamespace
 
-from tests.helpers.thin_products import thinned
+from tests.helpers.thin_products import one_of_each, thinned
 
 
 class Item:
@@ -66,3 +66,9 @@ def test_all_of_what_is_no_large_product_stays_in_its_order():
         *items_of("test_d", "every_combination", x=3, y=3),
     ]
     assert thinned(items) == items
+
+
+def test_one_of_each_test_is_left_and_all_that_depend_on_versions():
+    items = [*items_of("test_a", x=5, y=3), *items_of("test_b", "versions", x=5, y=3)]
+    assert [item.nodeid[:6] for item in one_of_each(items)] == ["test_a"] + 15 * ["test_b"]
+    assert one_of_each(items)[0].callspec.params == {"x": 2, "y": 1}

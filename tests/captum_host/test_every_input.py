@@ -19,7 +19,7 @@ from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])

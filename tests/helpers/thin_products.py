@@ -1,4 +1,4 @@
-"""Fewer tests of products of parameters: those that together have each value, or each pair."""
+"""Fewer tests of the same function: those that together have each value, or each pair; or one."""
 
 from collections import Counter, defaultdict
 from itertools import combinations
@@ -16,11 +16,17 @@ def thinned(items):
     more parameters keeps as many as have each pair of values of two parameters. All items stay of
     a test with one parameter, and of one with the marker `every_combination`.
     """
-    items_by_function = defaultdict(list)
-    for item in items:
-        items_by_function[item.nodeid.partition("[")[0]].append(item)
-    kept = {item for group in items_by_function.values() for item in _kept(group)}
+    kept = {item for group in _by_function(items) for item in _kept(group)}
     return [item for item in items if item in kept]
+
+
+def one_of_each(items):
+    """Return one of the items of each test, and all of those with the marker `versions`.
+
+    It is the one in the middle: the first is often the simplest, such as an exact estimator.
+    """
+    middle = {group[len(group) // 2] for group in _by_function(items)}
+    return [item for item in items if item in middle or item.get_closest_marker("versions")]
 
 
 def covering(rows):
@@ -39,6 +45,13 @@ def covering(rows):
         missing -= parts.pop(best)
         n_uses.update(values[best])
     return sorted(kept)
+
+
+def _by_function(items):
+    items_by_function = defaultdict(list)
+    for item in items:
+        items_by_function[item.nodeid.partition("[")[0]].append(item)
+    return items_by_function.values()
 
 
 def _parts(values):

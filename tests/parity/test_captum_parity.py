@@ -10,7 +10,7 @@ from captum_ext import Exact, LeastSquares, RandomOrder, Shear
 from tests.captum_host.networks import examples, network, oracle
 
 # captum's methods warn (KernelShap of several examples); ours must not.
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
 # captum keeps its sums in float32 whatever the model. Outputs of order 0.1, so that 24 orders of
 # four steps add up to rounding well below the 1e-6 that is promised.

@@ -25,6 +25,7 @@ if HAS_TORCH:
 TABLE = [row for row in ESTIMATORS if row.is_in_matrix]
 
 pytestmark = [
+    pytest.mark.versions,
     pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]

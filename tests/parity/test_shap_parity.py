@@ -10,6 +10,8 @@ import sklearn.neural_network
 import shap_ext
 from tests.helpers.optional import nn, torch
 
+pytestmark = pytest.mark.versions
+
 SEEDS = range(40)
 SEEDS_OF_SHAP = range(8)  # whose estimators are slower
 N_FEATURES = 9  # 2^9 = 512 coalitions

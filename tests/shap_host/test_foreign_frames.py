@@ -8,6 +8,8 @@ import shap
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 
+pytestmark = pytest.mark.versions
+
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
 

@@ -15,6 +15,8 @@ import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.errors import InvalidArgumentTypeError
 from tests.shap_host.games import ROUNDING, Seen, oracle_of_frame
 
+pytestmark = pytest.mark.versions
+
 N_ROWS = 60
 RANDOM = np.random.default_rng(0)
 COLOURS, SIZES = ["red", "green", "blue"], ["s", "m", "l"]

@@ -26,7 +26,7 @@ from tests.shap_host.games import (
     rows,
 )
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
 X, BACKGROUND = rows(3, 5), rows(4, 5, seed=1)
 

@@ -14,6 +14,7 @@ from tests.shap_host.games import curved, rows
 
 # No warnings of ours in ordinary use; shap's own plots use what matplotlib deprecates.
 pytestmark = [
+    pytest.mark.versions,
     pytest.mark.filterwarnings("error::shapley_adapters.errors.ShapleyExtWarning"),
     pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning"),
 ]

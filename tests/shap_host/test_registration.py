@@ -19,7 +19,7 @@ import shap_ext
 import shap_ext.registration
 from tests.shap_host.games import curved, rows
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
 ALL = shap_ext.algorithms()
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
@@ -54,7 +54,6 @@ def test_unknown_names_are_still_refused_by_shap(name):
 
 
 @pytest.mark.slow
-@pytest.mark.versions
 def test_early_bound_class_knows_the_names():
     assert Explainer is shap.Explainer
     code = (

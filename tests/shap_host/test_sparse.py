@@ -12,6 +12,8 @@ import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.shap_host.games import ROUNDING, Seen, curved, network, of_module, oracle, rows
 
+pytestmark = pytest.mark.versions
+
 NAMES = ["enumeration", "shear"]
 
 
