@@ -11,8 +11,8 @@ import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp.local_interactions import NearSets
 from shapley_adapters.interactions.result import checked_pairs
-from tests.helpers.brute_force import shapley_values
-from tests.helpers.reference_games import FunctionGame
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import FunctionGame, from_function
 
 M = 14
 
@@ -55,20 +55,13 @@ def estimate(value, graph=None, n_rows=1, per_player=8, **options):
     return core.estimate(game, core.OddGP(), settings)
 
 
-def exact(value):
-    def of_set(members):
-        coalition = np.isin(np.arange(M), list(members))[None]
-        return value(np.zeros(1, dtype=int), coalition)[0]
-
-    return shapley_values(M, of_set)
-
-
 @pytest.mark.slow
 def test_a_graph_of_the_interactions_lowers_the_error_and_intervals_hold():
     ratios, inside = [], []
     for seed in range(6):
         value, graphs = ring_sums(seed)
-        truth = exact(value)
+        game = from_function(lambda z, of=value: of(np.zeros(len(z), dtype=int), z), M)
+        truth = game_shapley_values(game)[0, :, 0]
         without, found = estimate(value), estimate(value, graphs[0])
         errors = [np.linalg.norm(one.values[0, :, 0] - truth) for one in (without, found)]
         ratios.append(errors[1] / errors[0])

@@ -11,7 +11,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_CORE, OF_KINDS
 from tests.helpers.reference_games import (
     TableGame,
     additive_game,
@@ -21,7 +21,7 @@ from tests.helpers.reference_games import (
 )
 
 M = 11
-STOPS = [row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"]
+STOPS = [row for row in OF_CORE if not row.is_exact and row.options.get("complement") != "none"]
 
 
 def over(table):
