@@ -54,7 +54,6 @@ def test_rows_stop_when_they_are_good_enough(row):
 
 
 @over([row for row in OF_CLASSES if row in STOPS])
-@pytest.mark.slow
 def test_the_estimate_is_as_good_as_it_says(row):
     """Errors in units of the standard errors, over 60 rows: their mean square is about 1.
 

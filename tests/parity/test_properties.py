@@ -184,7 +184,7 @@ def test_unbiased_where_promised(row):
     """The mean over seeds against the oracle, at 8 rows · 7 players.
 
     |z| > 4.5 happens once in 2000 runs of an unbiased estimator; the biased forms of SHEAR are
-    farther out than 10. Estimators that fit folds have tests of their own, in fewer dimensions.
+    farther out than 8. Estimators that fit folds have tests of their own, in fewer dimensions.
     """
     game = random_game(M, n_rows=8, seed=6)
     drawn = np.array([values_of(row, game, seed=s, budget=70) for s in range(200)])
@@ -193,7 +193,7 @@ def test_unbiased_where_promised(row):
     if row.is_unbiased:
         assert np.abs(z).max() < 4.5
     else:
-        assert np.abs(z).max() > 10
+        assert np.abs(z).max() > 8
 
 
 # --- how estimates are made ---
@@ -306,14 +306,13 @@ def test_intervals_of_outputs_that_share_what_they_teach(row):
 
 
 @over([row for row in OF_CLASSES if row in RANDOM])
-@pytest.mark.slow
 def test_more_evaluations_err_less(row):
-    """Ten rows of smooth games; what a method cannot reach, such as bias, does not grow either."""
-    game = smooth_game(10, n_rows=10)
+    """Six rows of smooth games; what a method cannot reach, such as bias, does not grow either."""
+    game = smooth_game(9, n_rows=6)
     exact = game_shapley_values(game)
     errors = [
-        np.mean([np.abs(row.estimate(game, budget=b, seed=s).values - exact) for s in range(4)])
-        for b in (140, 700)
+        np.mean([np.abs(row.estimate(game, budget=b, seed=s).values - exact) for s in range(3)])
+        for b in (100, 400)
     ]
     assert errors[1] < 0.75 * errors[0]
 

@@ -55,7 +55,6 @@ def definition(kind, net, row, background):
 
 
 @pytest.mark.parametrize(("kind", "n_background"), zip(KINDS[1:], [1, 4, 4], strict=True))
-@pytest.mark.slow
 def test_exact_values_are_those_of_the_definition(net, kind, n_background):
     rows, background = examples(R, M).numpy(), examples(n_background, M, seed=5).numpy()
     explainer = shap_ext.EnumerationExplainer(net, background, value_function=kind)
