@@ -36,11 +36,7 @@ def pytest_report_header():
 
 def pytest_addoption(parser):
     """Let runs with other versions of Python and of the hosts take fewer parameters."""
-    parser.addoption(
-        "--one-of-each",
-        action="store_true",
-        help="of each test one set of parameters, of those with the marker `versions` all",
-    )
+    parser.addoption("--one-of-each", action="store_true", help=one_of_each.__doc__)
 
 
 @pytest.hookimpl(trylast=True)  # after the choice by markers

@@ -33,9 +33,7 @@ def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "row", [row for row in OF_CLASSES[1:] if row in OF_CORE], ids=lambda row: row.id
-)
+@pytest.mark.parametrize("row", [r for r in OF_CLASSES[1:] if r in OF_CORE], ids=lambda r: r.id)
 def test_early_points_are_as_good_as_runs_of_their_own(row):
     """Mean errors over 12 seeds; halves of a design may be somewhat worse than a design of half.
 
