@@ -78,10 +78,10 @@ def _documented(method: KindT) -> KindT:
 class SimShap(AmortizedAttribution):
     """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
-    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: `plot_history` shows its
-    error on held-out examples. Features that equal the baseline get exactly 0. Training costs
-    `evaluations` coalitions per example. Attributing costs one evaluation per call, and with
-    `efficient` one more per example. Needs safetensors:
+    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased:
+    `trained.trained.history` has its error on held-out examples. Features that equal the baseline
+    get exactly 0. Training costs `evaluations` coalitions per example. Attributing costs one
+    evaluation per call, and with `efficient` one more per example. Needs safetensors:
     `pip install shapley-ext[amortized]`.
 
     Parameters

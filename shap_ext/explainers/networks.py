@@ -77,10 +77,10 @@ def _with_training(explainer: type) -> type:
 class SimShapExplainer(AmortizedExplainer):
     """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
-    Trains in the first call, or by `fit`. Biased: `plot_history` shows its error on held-out rows.
-    Features that equal the reference get exactly 0. Training costs `evaluations` coalitions per
-    row. Explaining costs one evaluation per call, and with `efficient` one more per row. Needs
-    torch and safetensors: `pip install shapley-ext[amortized]`.
+    Trains in the first call, or by `fit`. Biased: `trained.trained.history` has its error on
+    held-out rows. Features that equal the reference get exactly 0. Training costs `evaluations`
+    coalitions per row. Explaining costs one evaluation per call, and with `efficient` one more per
+    row. Needs torch and safetensors: `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -181,18 +180,6 @@ def test_files_say_where_no_model_can_be_told(tmp_path):
     explainer(training_data=frame).fit().save_trained(tmp_path / "a")
     with pytest.warns(ShapleyExtWarning, match="cannot check whether"):
         explainer(trained=tmp_path / "a")
-
-
-def test_the_learning_curve(explainer):
-    ax = explainer.plot_history()
-    errors = ax.get_lines()[0].get_ydata()
-    assert len(errors) == 15
-    assert errors[-1] < 0.7 * errors[0]
-    assert "epoch" in ax.get_xlabel()
-    (losses,) = ax.figure.axes[1].get_lines()
-    assert list(losses.get_ydata()) == [record.loss for record in explainer.trained.trained.history]
-    assert "training loss (right)" in [text.get_text() for text in ax.get_legend().get_texts()]
-    plt.close("all")
 
 
 def test_wrong_calls(explainer):

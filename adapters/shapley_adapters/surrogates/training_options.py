@@ -12,14 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import numpy as np
-
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from torch import nn
 
     from ..amortized.amortized import AmortizedShapley
@@ -177,48 +174,6 @@ class TrainingArguments:
         Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
         """
         self._fitted().save(path)
-
-    def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out rows and the loss over the course of training.
-
-        The title names the preset, if there is one. Labels cost all their evaluations before the
-        first epoch; the horizontal axis then shows epochs. The band is one standard error of the
-        sum of absolute errors. Losses have an axis of their own.
-        """
-        import matplotlib.pyplot as plt
-
-        axes: Any = plt.subplots(layout="constrained")[1] if ax is None else ax
-        explainer = self._fitted()
-        history, preset = explainer.trained.history, explainer.description.settings["preset"]
-        evaluations = [record.evaluations for record in history]
-        is_at_once = len(set(evaluations)) == 1
-        positions = [record.epoch for record in history] if is_at_once else evaluations
-        absolute = np.array([record.absolute_error for record in history])
-        uncertainty = np.array([record.standard_error for record in history])
-        lines = axes.plot(positions, absolute, label="sum of absolute errors")
-        axes.fill_between(positions, absolute - uncertainty, absolute + uncertainty, alpha=0.25)
-        lines += axes.plot(
-            positions,
-            [record.squared_error for record in history],
-            label="root of the sum of squares",
-        )
-        axes.set(
-            xlabel=f"epoch (after {evaluations[0]:,} evaluations)" if is_at_once else "evaluations",
-            ylabel="error on held-out rows",
-            yscale="log",
-        )
-        if preset != str(None):
-            axes.set_title(f"preset={preset!r}")
-        if is_at_once:
-            axes.xaxis.get_major_locator().set_params(integer=True)
-        of_losses = axes.twinx()
-        losses = [record.loss for record in history]
-        lines += of_losses.plot(
-            positions, losses, color="0.6", linestyle="--", label="training loss (right)"
-        )
-        of_losses.set(ylabel="training loss", yscale="log")
-        axes.legend(lines, [line.get_label() for line in lines], frameon=False)
-        return axes
 
     def _fitted(self) -> AmortizedShapley:
         raise NotImplementedError

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import shap
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
@@ -65,7 +66,8 @@ print(f"{explainer.trained.validation_evaluations:,} of them for validation")
 # %%
 # The error on rows held out and the loss, epoch by epoch:
 
-explainer.plot_history()
+history = pd.DataFrame(explainer.trained.trained.history)
+history.plot(x="epoch", y=["absolute_error", "loss"], subplots=True, logy=True)
 plt.show()
 
 # %%
