@@ -131,7 +131,7 @@ def _trained(
             **options,
         ).fit(silent=True)
     seconds = time.process_time() - started
-    trained = explainer.trained.trained
+    trained = explainer.trained
     return Explainer(
         lambda: explainer(explained.rows, silent=True).values,
         lambda: explainer.stream(amortized.rows[:_MANY], silent=True),
@@ -173,8 +173,8 @@ def _validation_timed(clock: _Clock) -> Iterator[None]:
     """Time the values of held-out rows, and what is learned from them and from shifted rows."""
     parts = (
         (of_networks, "held_out_values"),
-        (of_networks, "stated_errors"),
-        (of_networks._Objective, "validate"),
+        (of_trainings, "stated_errors"),
+        (of_networks.Objective, "validate"),
         (of_trainings, "_shifted_rows"),
     )
     with ExitStack() as stack:

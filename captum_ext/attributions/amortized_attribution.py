@@ -51,7 +51,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
     Attributes
     ----------
     trained : AmortizedShapley or None
-        The trained network, and in `trained.trained.history` how its training went.
+        The trained network, and in `trained.history` how its training went.
     last_efficiency_gaps : array, (B, K), or None
         After a call: by how much the network's own attributions missed the sum that they should
         have; NaN where `efficient=False`.
@@ -140,8 +140,6 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             game,
             inputs_of_network,
             self._training(),
-            self.student,
-            self.student_options,
             n_real,
             Progress(self.get_name(), delay),
             self.n_jobs,

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from shapley_adapters import Game
 from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+from shapley_adapters.surrogates.training_options import surrogate_parameters
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Batches, FeatureMask, Inputs
@@ -59,37 +61,15 @@ class Surrogate(SurrogateModel):
     ----------
     model : callable
         The forward function, with or without derivatives.
-    network : {"mlp", "unet", "tokens"} or Module
+    network : {"mlp", "unet"} or Module
         The network. A module of your own gets standardised examples with 0 for absent numbers, and
         beside them the marks of present ones: (examples, 2, …), or (examples, 2 C, height, width)
         for images of C channels; it returns raw outputs, (examples, outputs).
     network_options : mapping, optional
         Options of a named network.
-    loss : {"auto", "kl", "squared"}
-        The Kullback–Leibler divergence, for probabilities of several classes, or squared error.
-        The mean is the best answer to both. `"auto"` looks at the outputs.
-    coalitions : int
-        Random coalitions of each example in each epoch, of all sizes alike.
-    epochs, rows_per_step : int
-        Numbers of epochs and of rows per step of the training.
-    learning_rate : float, optional
-        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
-        of training, and 3e-3 · √(4,000 / steps) for more.
-    learning_rate_schedule : {"one_cycle", "constant"}
-        Whether the learning rate rises and falls in one cycle, or stays the same.
-    validation_share : float
-        Share of the examples that is held out, to keep the best epoch by, and for `validation`.
-    patience : int, optional
-        Epochs without improvement after which training ends.
-    absent : int
-        Which whole number stands for absent ones where inputs name tokens.
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
-    folder : path, optional
-        Where the model's outputs are kept, which another training of the same examples need not
-        evaluate. Other trainings may share the folder.
-    max_gradient_norm : float, optional
-        The norm to which gradients are clipped; None for no clipping.
+    {training}
     """
 
     def fit(
@@ -122,10 +102,10 @@ class Surrogate(SurrogateModel):
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
         values = readable(game.inputs[0])
-        if not values.is_floating_point() and self.network != "tokens":
+        if not values.is_floating_point():
             raise InvalidArgumentTypeError(
                 f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
-                "to floating point, or, where they name tokens, pass network='tokens' and absent=."
+                "to floating point."
             )
         self._train(values.numpy(), game, game.groups.players[0][0], {}, delay)
         return self
@@ -140,7 +120,7 @@ class Surrogate(SurrogateModel):
     @property
     def reference(self) -> Tensor:
         """An example of which nothing is present, the baseline that goes with the surrogate."""
-        return torch.as_tensor(self._absent_row("float32"))
+        return torch.as_tensor(self._absent_row())
 
     def _game_of(self, probes: Tensor) -> Game:
         game: Game = self._game(probes, None, None)
@@ -149,6 +129,9 @@ class Surrogate(SurrogateModel):
     def _game(self, inputs: Inputs, additional: object, feature_mask: FeatureMask) -> Any:
         method = CoalitionAttribution(self._checked_model())
         return method.checked_call(inputs, None, None, additional, feature_mask, None).game
+
+
+fill_docstring(Surrogate, training=surrogate_parameters("example"))
 
 
 def gathered(inputs: Batches) -> Any:

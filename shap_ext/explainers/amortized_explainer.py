@@ -46,7 +46,7 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
     Attributes
     ----------
     trained : AmortizedShapley or None
-        The trained network, and in `trained.trained.history` how its training went.
+        The trained network, and in `trained.history` how its training went.
     last_efficiency_gaps : array, (R, K), or None
         After a call: by how much the network's own values missed the sum that they
         should have; NaN where `efficient=False`.
@@ -113,8 +113,6 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             self._valued(explained),
             self._inputs(data),
             self._training(),
-            self.student,
-            self.student_options,
             n_real,
             Progress(str(self.name), delay),
             self.n_jobs,

@@ -11,9 +11,11 @@ import pandas as pd
 from shapley_adapters import Game
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+from shapley_adapters.surrogates.training_options import surrogate_parameters
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
@@ -41,37 +43,15 @@ class Surrogate(SurrogateModel):
     ----------
     model : callable, torch module, fitted estimator or Booster
         Any model of numbers.
-    network : {"mlp", "unet", "tokens"} or torch module
+    network : {"mlp", "unet"} or torch module
         The network. A module of your own gets standardised rows with 0 for absent numbers, and
         beside them the marks of present ones: (rows, 2, …), or (rows, 2 C, height, width) for
         images of C channels; it returns raw outputs, (rows, outputs).
     network_options : mapping, optional
         Options of a named network.
-    loss : {"auto", "kl", "squared"}
-        The Kullback–Leibler divergence, for probabilities of several classes, or squared error.
-        The mean is the best answer to both. `"auto"` looks at the outputs.
-    coalitions : int
-        Random coalitions of each row in each epoch, of all sizes alike.
-    epochs, rows_per_step : int
-        Numbers of epochs and of rows per step of the training.
-    learning_rate : float, optional
-        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
-        of training, and 3e-3 · √(4,000 / steps) for more.
-    learning_rate_schedule : {"one_cycle", "constant"}
-        Whether the learning rate rises and falls in one cycle, or stays the same.
-    validation_share : float
-        Share of the rows that is held out, to keep the best epoch by, and for `validation`.
-    patience : int, optional
-        Epochs without improvement after which training ends.
-    absent : int
-        Which whole number stands for absent ones where rows name tokens (`network="tokens"`).
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
-    folder : path, optional
-        Where the model's outputs are kept, which another training of the same rows then need not
-        evaluate. Other trainings may share the folder.
-    max_gradient_norm : float, optional
-        The norm to which gradients are clipped; None for no clipping.
+    {training}
     """
 
     def fit(
@@ -114,7 +94,7 @@ class Surrogate(SurrogateModel):
     @property
     def reference(self) -> npt.NDArray[Any]:
         """A row of which nothing is present, the masker that goes with the surrogate."""
-        return self._channels_last(self._absent_row(np.float32))
+        return self._channels_last(self._absent_row())
 
     def _game_of(self, probes: Tensor) -> Game:
         rows: Any = self._channels_last(probes.numpy())
@@ -129,17 +109,18 @@ class Surrogate(SurrogateModel):
         return np.moveaxis(inputs, 1, -1) if is_moved else inputs
 
 
+fill_docstring(Surrogate, training=surrogate_parameters())
+
+
 def network_inputs(rows: Table, network: object) -> npt.NDArray[Any]:
-    """Return rows as a network sees them: numbers in single precision, whole ones for tokens."""
+    """Return rows as a network sees them: numbers in single precision."""
     values = _frame_numbers(rows) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
     if values.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             f"The network needs numbers, but the rows hold {values.dtype}. Pass features=, a "
             "function that makes an array of numbers of rows, or encode them."
         )
-    if not (values.dtype.kind in "iu" and network == "tokens"):
-        values = values.astype(np.float32, copy=False)
-    return channels_first(values, network)
+    return channels_first(values.astype(np.float32, copy=False), network)
 
 
 def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:

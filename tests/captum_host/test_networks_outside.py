@@ -167,6 +167,6 @@ def test_bars_appear_after_a_delay_unless_they_are_switched_off(capfd, monkeypat
 def test_bars_are_shown_at_once_where_they_are_asked_for(capfd):
     SimShap(NET, surrogate=True, **FEW).fit(X, show_progress=True)
     shown = capfd.readouterr().err
-    for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
+    for part in ("end points", "values of held-out rows", "labels of training rows", "fitting"):
         assert f": {part}: 100%" in shown
     assert "Surrogate: outputs: 100%" in shown

@@ -75,10 +75,4 @@ def test_arguments_with_as_many_entries_as_artificial_examples_are_shared():
 
     made = SimShap(forward, epochs=1, seed=0)
     made.fit(examples(40, N), additional_forward_args=weights)
-    assert made.trained.trained.errors.slope != 1.0
-
-
-def test_networks_of_tokens_need_the_number_of_tokens():
-    made = SimShap(lambda x: x.double().sum(dim=1), student="tokens", epochs=1, seed=0)
-    with pytest.raises(InvalidArgumentError, match="needs n_tokens"):
-        made.fit(torch.arange(120).reshape(20, 6) % 9)
+    assert made.trained.errors.slope != 1.0

@@ -84,22 +84,6 @@ def test_images_with_superpixels():
     assert own(images).shape == (60, 2)
 
 
-def test_tokens():
-    ids = torch.randint(1, 9, (80, 7), generator=torch.Generator().manual_seed(0))
-    few: dict[str, Any] = {"epochs": 2, "seed": 0}
-    n_tokens = {"n_tokens": 9}
-
-    def share(x):
-        return (x > 4).float().mean(dim=1)
-
-    made = Surrogate(share, network="tokens", network_options=n_tokens, **few).fit(ids)
-    assert (made.reference == 0).all()
-    found = Exact(made).attribute(ids[:2], baselines=made.reference)
-    assert found.shape == (2, 7)
-    sim = SimShap(share, student="tokens", student_options=n_tokens, surrogate=made, **few).fit(ids)
-    assert sim.attribute(ids[:2]).shape == (2, 7)
-
-
 def test_wrong_calls():
     with pytest.raises(InvalidArgumentTypeError, match="whole numbers"):
         Surrogate(model, **FEW).fit(X.long())

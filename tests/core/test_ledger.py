@@ -40,11 +40,11 @@ class MortalGame(Game):
 
 def fitted(game, folder, student="mlp", **options):
     options = {"epochs": 2, "seed": 0, "evaluations": BUDGET, "folder": folder} | options
-    return AmortizedShapley.fit(game, X, Training(**options), student)
+    return AmortizedShapley.fit(game, X, Training(student=student, **options))
 
 
 def weights(amortized):
-    return [value.numpy() for value in amortized.trained.network.state_dict().values()]
+    return [value.numpy() for value in amortized.network.state_dict().values()]
 
 
 @pytest.mark.parametrize("lifetimes", [(3000,), (900, 2500, 4000), (300, 1300)])
@@ -52,13 +52,13 @@ def weights(amortized):
 def test_killed_trainings_pay_little_twice(target, lifetimes, tmp_path):
     """Again: one row of each kind, and a part of the labels or an epoch, or all ends."""
     whole = MortalGame()
-    wanted = fitted(whole, None, target=target)
+    wanted = fitted(whole, None, labels=target)
     games = [MortalGame(lifetime) for lifetime in lifetimes]
     for game in games:
         with pytest.raises(KilledError):
-            fitted(game, tmp_path, target=target)
+            fitted(game, tmp_path, labels=target)
     last = MortalGame()
-    found = fitted(last, tmp_path, target=target)
+    found = fitted(last, tmp_path, labels=target)
     for one, other in zip(weights(wanted), weights(found), strict=True):
         np.testing.assert_array_equal(one, other)
     assert found.evaluations == whole.n_evaluated

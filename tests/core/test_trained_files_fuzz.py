@@ -50,8 +50,9 @@ class Own(torch.nn.Module):
 
 
 def trained(network, options=None):
-    few = Training(epochs=1, seed=0, evaluations=8, validation_evaluations=8)
-    return AmortizedShapley.fit(Sums(), ROWS, few, network, options)
+    few: dict[str, Any] = {"epochs": 1, "seed": 0, "evaluations": 8, "validation_evaluations": 8}
+    training = Training(student=network, student_options=options, **few)
+    return AmortizedShapley.fit(Sums(), ROWS, training)
 
 
 def surrogate(network, options=None):
@@ -59,9 +60,7 @@ def surrogate(network, options=None):
         ROWS,
         ROWS.sum(axis=(1, 2, 3))[:, None].astype(float),
         np.arange(16),
-        SurrogateTraining(epochs=1, seed=0, coalitions=2),
-        network,
-        options,
+        SurrogateTraining(epochs=1, seed=0, coalitions=2, network=network, network_options=options),
     )
 
 
@@ -106,7 +105,7 @@ def outcome(kind, data, path):
         loaded = KINDS[kind][1](path)
     except InvalidArgumentError:
         return None
-    network = getattr(loaded, "network", None) or loaded.trained.network
+    network = getattr(loaded, "network", None) or loaded.network
     return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
 
 

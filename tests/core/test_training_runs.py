@@ -39,26 +39,26 @@ class Curved(Game):
 
 
 def explainer(network="mlp", **options):
-    options = {"epochs": 6, "seed": 0, "evaluations": 8, "batch_size": 16} | options
-    return AmortizedShapley.fit(Curved(), ROWS, Training(**options), network)
+    options = {"epochs": 6, "seed": 0, "evaluations": 8, "rows_per_step": 16} | options
+    return AmortizedShapley.fit(Curved(), ROWS, Training(student=network, **options))
 
 
 def surrogate(network="mlp", **options):
-    options = {"epochs": 6, "seed": 0, "coalitions": 4, "batch_size": 16} | options
+    options = {"epochs": 6, "seed": 0, "coalitions": 4, "rows_per_step": 16} | options
     outputs = Curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
-    training = SurrogateTraining(**options)
-    return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training, network)
+    training = SurrogateTraining(network=network, **options)
+    return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training)
 
 
 def controlled(network="mlp", **options):
-    return explainer(network, target="controlled", **options)
+    return explainer(network, labels="controlled", **options)
 
 
 each_training = pytest.mark.parametrize("fit", [explainer, controlled, surrogate])
 
 
 def weights(trained):
-    network = getattr(trained, "network", None) or trained.trained.network
+    network = getattr(trained, "network", None) or trained.network
     return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
 
 
@@ -69,8 +69,8 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("fit", [explainer, controlled])
 def test_the_best_epoch_is_kept(fit):
-    made = fit(validation_evaluations=2**N_PLAYERS, learning_rate=0.1, epochs=12)
-    errors = [record.absolute_error for record in made.trained.history]
+    made = fit(validation_evaluations=2**N_PLAYERS, learning_rate=0.3, epochs=12)
+    errors = [record.absolute_error for record in made.history]
     assert np.argmin(errors) < len(errors) - 1
     held_out, _ = Training(seed=0).split(len(ROWS), len(ROWS))
     found = made.explain(Curved(), ROWS, efficient=True).estimate.values[held_out]
@@ -155,7 +155,7 @@ def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_play
             return (self.x[rows] * coalitions).sum(axis=1, keepdims=True)
 
     game, shifted = Linear(n_rows), Linear(n_shifted_rows(n_rows))
-    training = Training(epochs=1, seed=0, target=target)
+    training = Training(epochs=1, seed=0, labels=target)
     made = AmortizedShapley.fit(game, game.x, training, shifted=lambda: (shifted, shifted.x))
     assert made.evaluations == game.n_evaluated + shifted.n_evaluated
     least = 16 * 8 * n_players + 2 * round(0.1 * n_rows) + 2 * shifted.n_rows
@@ -184,7 +184,7 @@ class Rows(Curved):
 @pytest.fixture(scope="module")
 def learned():
     game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
-    return AmortizedShapley.fit(game, game.x, Training(epochs=20, seed=0, batch_size=32))
+    return AmortizedShapley.fit(game, game.x, Training(epochs=20, seed=0, rows_per_step=32))
 
 
 def test_rows_like_those_trained_on_are_not_warned_of(learned):
@@ -225,7 +225,7 @@ def test_held_out_gaps_are_those_of_the_network(learned):
     game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
     held_out, _ = training.split(300, 300)
     gaps = learned.explain(game, game.x, efficient=True).efficiency_gaps[held_out]
-    known = learned.trained.gaps
+    known = learned.gaps
     assert known.sizes[0] == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-4)
     assert known.largest * known.sizes[0] == pytest.approx(np.abs(gaps).max(), rel=1e-4)
     assert known.n_rows == 30
@@ -233,4 +233,4 @@ def test_held_out_gaps_are_those_of_the_network(learned):
 
 def test_gaps_go_with_the_file(learned, tmp_path):
     learned.save(tmp_path / "a")
-    assert AmortizedShapley.load(tmp_path / "a").trained.gaps == learned.trained.gaps
+    assert AmortizedShapley.load(tmp_path / "a").gaps == learned.gaps

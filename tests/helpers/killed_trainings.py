@@ -60,7 +60,7 @@ def trainings_of_captum(labels: str) -> Callable:
 
 
 def weights(trained: Any) -> bytes:
-    tensors = trained.trained.network.state_dict().values()
+    tensors = trained.network.state_dict().values()
     return b"".join(tensor.numpy().tobytes() for tensor in tensors)
 
 

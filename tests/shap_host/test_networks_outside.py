@@ -209,7 +209,7 @@ def test_bars_appear_after_ten_seconds_and_never_where_silent(monkeypatch, capfd
     assert capfd.readouterr() == ("", "")
     made().fit()
     shown = capfd.readouterr().err
-    for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
+    for part in ("end points", "values of held-out rows", "labels of training rows", "fitting"):
         assert f"SimSHAP: {part}: 100%" in shown
     made(surrogate=True).fit()
     assert "Surrogate: outputs: 100%" in capfd.readouterr().err

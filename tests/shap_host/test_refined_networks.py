@@ -251,7 +251,7 @@ def test_random_models_are_named_where_a_network_is_refined(explainer, options):
         return curved(x) + rng.normal(size=len(x))
 
     made = shap_ext.SimShapExplainer(random, REFERENCE, trained=explainer.trained, seed=0)
-    made.trained.trained.network.empty.fill_(float("nan"))  # v(∅) is not the one of the training
+    made.trained.network.empty.fill_(float("nan"))  # v(∅) is not the one of the training
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made(ROWS[:3], **options)

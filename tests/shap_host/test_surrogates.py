@@ -156,8 +156,6 @@ def test_wrong_calls(surrogate):
         surrogate(X[:, :3])
     with pytest.raises(InvalidArgumentTypeError, match="surrogate must be True"):
         shap_ext.SimShapExplainer(model, X[:1], surrogate="yes")
-    with pytest.raises(InvalidArgumentError, match="n_tokens"):
-        shap_ext.SimShapExplainer(model, X[:1], surrogate=True, student="tokens")
 
 
 @pytest.mark.filterwarnings("error::shapley_adapters.errors.ShapleyExtWarning")

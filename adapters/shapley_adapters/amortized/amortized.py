@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,17 +18,17 @@ from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError, warn_user
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game, SomeRows
-from ..pipeline.result import Estimate
+from ..pipeline.result import Estimate, blank_estimate
 from ..pipeline.settings import Settings
-from .efficiency_gaps import TrainingRows, warn_of_far_rows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import Progress, built, outside_inference_mode
-from .ledger import Ledger
-from .networks import build, default_student, with_players
-from .refinement import Prediction, refined
-from .regressors import FittedRegressor, ScikitRegressor, is_regressor
-from .storage import Description, Fingerprint, read_file, refusing, with_weights, write_file
-from .training import TARGETS, TrainedNetwork, Training, check_target, method_of, train
+from .ledger import Ledger, TrainingRows
+from .networks import FittedRegressor, build, default_student, is_regressor, with_players
+from .refinement import refined
+from .stated_errors import StatedErrors
+from .storage import Description, Fingerprint, read_file, write_file
+from .training import TARGETS, EpochMetrics, Objective, Training, method_of
+from .unlike_rows import HeldOutGaps, ReferenceRows, warn_of_rows, with_residual
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""
@@ -59,39 +60,45 @@ class AmortizedShapley:
 
     Explaining a row costs one pass of the network and one evaluation of v(∅), or one for all rows
     if v(∅) is the same for all. With `efficient`, it also costs one evaluation of v(N) per row. The
-    attributions are biased; `trained.history` has their errors on held-out rows.
+    attributions are biased; `history` has their errors on held-out rows.
 
     Attributes
     ----------
-    trained : TrainedNetwork
-        The network and the history of its training.
+    network : ExplainerNetwork
+        With the weights of the epoch of least validation error.
+    history : list of EpochMetrics
+        One for each epoch.
+    evaluations, validation_evaluations : int
+        All evaluations of the training, and those of them that validation took. Both include v(∅)
+        and v(N). Validation includes the artificial rows from which stated errors are learned.
+    gaps : HeldOutGaps
+        Efficiency gaps of the network on held-out rows.
+    errors : StatedErrors
+        How large the network's errors are.
+    reference : ReferenceRows
+        Training rows, from which the distance of other rows is measured.
     description : Description
         What network it is, and how it was trained.
     fingerprint : Fingerprint
         Some training rows, with v(∅) and v(N).
     """
 
-    trained: TrainedNetwork
+    network: ExplainerNetwork
+    history: list[EpochMetrics]
+    evaluations: int
+    validation_evaluations: int
+    gaps: HeldOutGaps
+    errors: StatedErrors
+    reference: ReferenceRows
     description: Description
     fingerprint: Fingerprint
 
-    @property
-    def evaluations(self) -> int:
-        """All evaluations of the training: training rows and validation, v(∅) and v(N) included."""
-        return self.trained.evaluations
-
-    @property
-    def validation_evaluations(self) -> int:
-        """The evaluations that validation took, v(∅) and v(N) included."""
-        return self.trained.validation_evaluations
-
     def __repr__(self) -> str:
-        about, history = self.description, self.trained.history
-        names = ("preset", "epochs", "batch_size", "learning_rate", "learning_rate_schedule")
-        settings = "".join(f", {name}={about.settings[name]}" for name in names)
-        error = min(record.absolute_error for record in history)
+        about = self.description
+        settings = ", ".join(f"{name}={value}" for name, value in about.settings.items())
+        error = min(record.absolute_error for record in self.history)
         return (
-            f"AmortizedShapley(target={about.target}{settings}, network={about.network}, "
+            f"AmortizedShapley(labels={about.target}, {settings}, network={about.network}, "
             f"options={about.options}, {about.n_players} players, {about.n_outputs} outputs, "
             f"{self.evaluations:,} evaluations, error {error:.3g} on held-out rows)"
         )
@@ -102,8 +109,6 @@ class AmortizedShapley:
         game: Game,
         inputs: Any,
         training: Training,
-        student: str | nn.Module | ScikitRegressor | None = None,
-        options: Mapping[str, Any] | None = None,
         n_real: int | None = None,
         progress: Progress | None = None,
         n_jobs: int | None = 1,
@@ -119,13 +124,9 @@ class AmortizedShapley:
         inputs : array or Tensor, (R, …)
             The network's inputs.
         training : Training
-            Options of the training.
-        student : str, Module or regressor, optional
-            A name of `NETWORKS`; a module that maps inputs to (rows, players, outputs); or a
-            regressor of scikit-learn, of several outputs. A copy of these is trained. By default
-            that of `default_student`.
-        options : mapping, optional
-            Options of a student given by its name.
+            Options of the training. Its student is a name of `NETWORKS`; a module that maps inputs
+            to (rows, players, outputs); or a regressor of scikit-learn, of several outputs. A copy
+            of these is trained. By default it is that of `default_student`.
         n_real : int, optional
             Number of real rows, which come first; all by default.
         progress : Progress, optional
@@ -151,45 +152,48 @@ class AmortizedShapley:
             values of another model.
         """
         check_finite(inputs)
+        student = training.student
         student = default_student(inputs, players) if student is None else student
-        check_target(student, training.target)
+        options = with_players(student, training.student_options or {}, players)
         with outside_inference_mode():
             ledger = Ledger(training.folder)
             rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs, ledger)
             outside = None if shifted is None else _shifted_rows(shifted, rows)
-            options = with_players(student, options or {}, players)
-            return cls._fitted(rows, training, student, options, outside)
-
-    @classmethod
-    def _fitted(
-        cls,
-        rows: TrainingRows,
-        training: Training,
-        student: str | nn.Module | ScikitRegressor,
-        options: dict[str, Any],
-        shifted: TrainingRows | None,
-    ) -> AmortizedShapley:
-        n_players = rows.game.n_players
-        shape, n_outputs = list(rows.inputs.shape[1:]), rows.grand_minus_empty.shape[1]
-        name = type(student).__name__
-        module: nn.Module
-        if isinstance(student, nn.Module):
-            module = copy.deepcopy(student).float()  # the inputs are in single precision
-        elif is_regressor(student):
-            module = FittedRegressor(student, n_players, n_outputs)
-        else:
-            name = str(student)
-            module = built(training.seed, lambda: build(name, shape, n_players, n_outputs, options))
-        explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
+            shape, n_outputs = list(inputs.shape[1:]), rows.grand_minus_empty.shape[1]
+            name = student if isinstance(student, str) else type(student).__name__
+            module: nn.Module
+            if isinstance(student, nn.Module):
+                module = copy.deepcopy(student).float()  # the inputs are in single precision
+            elif is_regressor(student):
+                module = FittedRegressor(student, game.n_players, n_outputs)
+            else:
+                make = partial(build, name, shape, game.n_players, n_outputs, options)
+                module = built(training.seed, make)
+            explainer = ExplainerNetwork.around(module, inputs, rows.grand_minus_empty, rows.empty)
+            if not isinstance(module, FittedRegressor):
+                _check_shape(explainer, rows)
+            objective = Objective(rows, explainer, training, outside.game.n_rows if outside else 0)
+            objective.fit()
+            gaps = HeldOutGaps.from_network(explainer, rows, objective.held_out)
+            learned = objective.training_rows
+            reference = ReferenceRows.draw(explainer, inputs, learned, training.seed)
+            errors = objective.stated_errors(reference, outside)
         about = Description(
-            *(name, options, shape, n_players, n_outputs),
-            *(training.target, training.seed, training.settings()),
+            *(name, options, shape, game.n_players, n_outputs),
+            *(training.labels, training.seed, training.settings()),
         )
-        if not isinstance(module, FittedRegressor):
-            _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, shifted)
         ends = np.stack([rows.empty, rows.empty + rows.grand_minus_empty], axis=1)
-        return cls(trained, about, Fingerprint.from_rows(rows.inputs, ends))
+        return cls(
+            network=explainer,
+            history=objective.history,
+            evaluations=objective.evaluations,
+            validation_evaluations=objective.validation_evaluations,
+            gaps=gaps,
+            errors=errors,
+            reference=reference,
+            description=about,
+            fingerprint=Fingerprint.from_rows(inputs, ends),
+        )
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
         """Return a copy with data of the host for the file, which must be valid JSON."""
@@ -221,46 +225,45 @@ class AmortizedShapley:
         """
         self.check(game.n_players, inputs.shape[1:])
         active = game.active_players()
-        parts = list(self.trained.network.explained(inputs, active, batch_size))
+        parts = list(self.network.explained(inputs, active, batch_size))
         values: AttributionArray = np.concatenate(parts)
         empty, grand, n_evaluations = self._ends(game, efficient)
         self._check_reference(empty)
         gaps = np.full_like(empty, np.nan)
-        unlike: IntArray = np.zeros(0, dtype=np.intp)
-        trained = self.trained
-        distances = trained.reference.distances(trained.network, inputs)
+        distances = self.reference.distances(self.network, inputs)
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
-            errors = trained.errors.row_errors(distances, gaps, active)
-            unlike = trained.gaps.rows_beyond(gaps)
-            warn_of_rows(unlike, gaps, trained.gaps)
+            errors = self.errors.row_errors(distances, gaps, active)
+            unlike = self.gaps.rows_beyond(gaps)
+            excess = self.gaps.relative(gaps).max(initial=0.0) / self.gaps.largest
+            reason = (
+                "the sum of their attributions differs from the model's output by up to "
+                f"{excess:.3g} times the largest gap of {self.gaps.n_rows} held-out rows"
+            )
+            warn_of_rows(unlike, game.n_rows, reason)
             values = with_residual(values, gaps, active)
         else:
-            errors = trained.errors.raw_row_errors(distances, active)
-            unlike = trained.errors.far_rows(distances)
-            warn_of_far_rows(unlike, distances, trained.errors.largest)
+            errors = self.errors.raw_row_errors(distances, active)
+            unlike = self.errors.far_rows(distances)
+            excess = distances.max(initial=0.0) / self.errors.largest
+            reason = (
+                f"their distance to the nearest of these is up to {excess:.3g} times that of 95 % "
+                "of the held-out rows"
+            )
+            advice = "Pass efficient=True to see how far their sum is from the model's output. "
+            warn_of_rows(unlike, game.n_rows, reason, advice)
             grand = empty + values.sum(axis=1)
-        n_rows = game.n_rows
-        estimate = Estimate(
+        ends, seed = np.stack([empty, grand], axis=1), self.description.seed
+        estimate = replace(
+            blank_estimate(ends, game.n_players, seed, "trained network"),
             values=values,
             standard_errors=errors,
-            degrees_of_freedom=np.full(values.shape, trained.errors.freedom),
-            empty_values=empty,
-            grand_values=grand,
+            degrees_of_freedom=np.full(values.shape, self.errors.freedom),
             evaluations=n_evaluations,
-            backward_passes=np.zeros(n_rows, dtype=np.intp),
-            cooperators=np.full(n_rows, "", dtype="U10"),
-            orders=np.full(n_rows, -1, dtype=np.intp),
-            enumerated=np.zeros(n_rows, dtype=bool),
-            prior_shares=np.zeros(n_rows),
             model_rows=n_evaluations * game.n_backgrounds,
-            value_errors=np.zeros(empty.shape),
-            seed=self.description.seed,
-            method="trained network",
         )
         if refinement is not None and (refinement.budget, refinement.tolerance) != (None, None):
-            known = Prediction(values, errors, trained.errors.freedom, empty, grand)
-            estimate = refined(game, estimate, known, refinement)
+            estimate = refined(game, estimate, refinement)
         return NetworkExplanation(estimate, gaps, unlike)
 
     def stream(
@@ -271,7 +274,7 @@ class AmortizedShapley:
         `first` is the number of the first row for messages, if the inputs are part of a stream.
         """
         self.check(active.shape[1], inputs.shape[1:])
-        yield from self.trained.network.explained(inputs, active, batch_size, first)
+        yield from self.network.explained(inputs, active, batch_size, first)
 
     def check(self, n_players: int, input_shape: Any) -> None:
         """Refuse rows of another shape than the training rows."""
@@ -291,7 +294,7 @@ class AmortizedShapley:
         InvalidArgumentError
             If the student is trees, or a regressor of scikit-learn.
         """
-        if isinstance(self.trained.network.network, FittedRegressor):
+        if isinstance(self.network.network, FittedRegressor):
             raise InvalidArgumentError(
                 f"A student of kind {self.description.network!r} cannot be written to a "
                 "file: only a pickle holds objects of scikit-learn and LightGBM, and reading one "
@@ -318,7 +321,7 @@ class AmortizedShapley:
             target than `targets`, or its weights do not fit `student`.
         """
         saved = read_file(path, "explainer", cls)
-        about, weights = saved.description, cast(dict[str, Tensor], saved.trained.network)
+        about, weights = saved.description, cast(dict[str, Tensor], saved.network)
         if about.target not in targets:
             method, wanted = method_of(about.target), method_of(targets[0])
             raise InvalidArgumentError(
@@ -326,15 +329,10 @@ class AmortizedShapley:
                 f"{wanted} with {' or '.join(map(repr, targets))}. Load it by algorithm={method!r} "
                 "(captum: the class of this name), without labels= and preset=."
             )
-        bare = about.skeleton(
-            path, "explainer", student if isinstance(student, nn.Module) else None
-        )
-        with refusing(path, "explainer"):
-            row = about.input_shape if weights["centre"].numel() else [0]
-            shapes = row, row, [about.n_outputs], [about.n_outputs]
-            explainer = ExplainerNetwork(bare, *(torch.zeros(s, device="meta") for s in shapes))
-        with_weights(path, "explainer", explainer, weights)
-        return replace(saved, trained=replace(saved.trained, network=explainer))
+        module = student if isinstance(student, nn.Module) else None
+        row = [0] if "centre" in weights and not weights["centre"].numel() else about.input_shape
+        network = about.network_of(path, "explainer", module, ExplainerNetwork, row, weights)
+        return replace(saved, network=network)
 
     def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
         """Return v(∅) and v(N) of all rows, and the number of evaluations per row.
@@ -342,22 +340,22 @@ class AmortizedShapley:
         If v(∅) was the same for all training rows, it is evaluated for the first row only. Without
         `efficient`, v(N) is not evaluated and v(∅) is returned instead.
         """
-        empty_coalition, full_coalition = end_points(game.n_players)
-        is_common = bool(np.isfinite(self.trained.network.empty.numpy()).all())
+        is_common = bool(np.isfinite(self.network.empty.numpy()).all())
         rows: IntArray = np.arange(game.n_rows)
-        rows_of_empty = rows[:1] if is_common else rows
-        requests = [Request(rows_of_empty, _table_of(empty_coalition))]
-        evaluations = np.isin(rows, rows_of_empty).astype(np.intp)
-        if efficient:
-            requests.append(Request(rows, _table_of(full_coalition)))
-            evaluations += 1
-        values_of_ends = [values[:, 0] for values in Evaluator(game)(requests)]
-        empty = np.broadcast_to(values_of_ends[0], (game.n_rows, values_of_ends[0].shape[1])).copy()
-        return empty, values_of_ends[-1] if efficient else empty, evaluations
+        first = rows[:1] if is_common else rows
+        of_none, of_all = (
+            CoalitionTable(coalition[None, None], np.array([1]))
+            for coalition in end_points(game.n_players)
+        )
+        requests = [Request(first, of_none), *[Request(rows, of_all)] * efficient]
+        values = [part[:, 0] for part in Evaluator(game)(requests)]
+        empty = np.broadcast_to(values[0], (game.n_rows, values[0].shape[1])).copy()
+        evaluations: IntArray = np.isin(rows, first).astype(np.intp) + efficient
+        return empty, values[-1] if efficient else empty, evaluations
 
     def _check_reference(self, empty: ValueArray) -> None:
         """Refuse v(∅), (R, K), that differs from the one of all training rows."""
-        network = self.trained.network
+        network = self.network
         training_empty, scale = network.empty.numpy(), network.scale.double().numpy()
         if empty.shape[1] != len(training_empty):
             raise InvalidArgumentError(
@@ -391,21 +389,16 @@ def _shifted_rows(make: Callable[[], tuple[Game, Any]], rows: TrainingRows) -> T
         return None
 
 
-def _table_of(coalition: BoolArray) -> CoalitionTable:
-    """Return the same single coalition for all rows."""
-    return CoalitionTable(coalition[None, None], np.array([1]))
-
-
 def ends_of(game: Game, n_rows: int) -> ValueArray:
     """Return v(∅) and v(N) of the first rows, (R, 2, K)."""
     return Ledger().values(SomeRows(game, np.arange(n_rows)), end_points(game.n_players))
 
 
-def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows, n_players: int) -> None:
+def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows) -> None:
     first_rows = np.arange(min(2, rows.game.n_rows))
     with torch.no_grad():
         prediction = explainer.network(rows.batch(first_rows))
-    expected_shape = (len(first_rows), n_players, rows.grand_minus_empty.shape[1])
+    expected_shape = (len(first_rows), rows.game.n_players, rows.grand_minus_empty.shape[1])
     if tuple(prediction.shape) != expected_shape:
         raise InvalidArgumentError(
             f"student must return (rows, players, outputs) = {expected_shape} for "

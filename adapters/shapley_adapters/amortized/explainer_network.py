@@ -13,6 +13,9 @@ from ..errors import InvalidArgumentError, row_number
 from .networks import EmbeddingNetwork
 
 _ROWS_AT_ONCE = 4096
+_SAMPLED = 2**14
+"""Rows from which scales and knots are computed."""
+
 _IMAGES_AT_ONCE = 256
 """Convolutions store many numbers per pixel, and are slower if these do not fit in the cache."""
 
@@ -57,17 +60,14 @@ class ExplainerNetwork(nn.Module):
         centre, spread = no_statistics, no_statistics
         if not are_whole(inputs):
             centre, spread = centre_and_spread(inputs)
-        if isinstance(network, EmbeddingNetwork):
-            network.place_knots(inputs, centre, spread)
         size = np.sqrt((np.asarray(grand_minus_empty) ** 2).mean(axis=0))
         is_same = np.ptp(empty, axis=0) <= 1e-9 * np.maximum(np.abs(empty).max(axis=0), 1e-300)
-        return cls(
-            network,
-            centre,
-            spread,
-            torch.as_tensor(np.where(size > 0, size, 1.0)),
-            torch.as_tensor(np.where(is_same, empty[0], np.nan)),
-        )
+        scale = torch.as_tensor(np.where(size > 0, size, 1.0))
+        common = torch.as_tensor(np.where(is_same, empty[0], np.nan))
+        explainer = cls(network, centre, spread, scale, common)
+        if isinstance(network, EmbeddingNetwork):
+            network.functions.place_knots(explainer.flattened(inputs[:_SAMPLED]))
+        return explainer
 
     def forward(self, x: Tensor, active: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of inputs, (B, …), given the active players, (B, M)."""
@@ -77,6 +77,11 @@ class ExplainerNetwork(nn.Module):
     def standardised(self, x: Tensor) -> Tensor:
         """Return inputs as the bare network sees them."""
         return (x - self.centre) / self.spread if self.centre.numel() else x
+
+    def flattened(self, inputs: Any) -> Tensor:
+        """Return the standardised numbers of rows, (R, …), as (R, D), on the CPU."""
+        numbers = tensor_of(inputs).detach().to(self.scale.device, torch.float32)
+        return self.standardised(numbers).cpu().flatten(1)
 
     def explained(
         self, inputs: Any, active: Any, batch_size: int | None = None, first: int = 0
@@ -110,7 +115,7 @@ def tensor_of(inputs: Any) -> Tensor:
 
 def centre_and_spread(rows: Any) -> tuple[Tensor, Tensor]:
     """Return the mean and the scale of each number of the rows, for standardising them."""
-    sample = np.asarray(rows[: 2**14], dtype=np.float64)
+    sample = np.asarray(rows[:_SAMPLED], dtype=np.float64)
     # Indicators that are 1 in few rows would become huge if divided by their standard deviation.
     lowest, highest = sample.min(axis=0), sample.max(axis=0)
     are_marks = ((sample == lowest) | (sample == highest)).all(axis=0)

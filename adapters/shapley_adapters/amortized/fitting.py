@@ -6,8 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..arguments import (
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
 from ..pipeline.one_round import BY_MEAN_SPEED
+from ..surrogates.training_options import ScheduleOptions
 from ..torch_support.random_state import seeded
 
 
@@ -51,12 +51,7 @@ class Progress:
     @property
     def remaining_delay(self) -> float | None:
         """Remaining seconds until bars appear; None for no bars."""
-        return None if self.delay is None else max(0.0, self.delay - self.seconds)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._start
+        return None if self.delay is None else max(0.0, self._start + self.delay - time.monotonic())
 
     def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
         """Return the bar of a part, to be used in a `with` statement."""
@@ -73,54 +68,20 @@ RATE_SCHEDULES = ("one_cycle", "constant")
 WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
-_RENAMED = "batch_size"
-"""Is called `rows_per_step` by the hosts."""
-
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 ScheduleT = TypeVar("ScheduleT", bound="Schedule")
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Epochs, learning rate and held-out rows of a training.
+class Schedule(ScheduleOptions):
+    """Epochs, learning rate and held-out rows of a training by AdamW; the options are checked."""
 
-    Attributes
-    ----------
-    epochs, batch_size : int
-        Epochs and batch size of the optimiser, AdamW.
-    learning_rate : float, optional
-        The largest learning rate of the one cycle, or the constant rate; the default is computed
-        by `rate`.
-    learning_rate_schedule : {"one_cycle", "constant"}
-        How the learning rate changes over the steps.
-    validation_share : float
-        Share of the rows that are held out.
-    patience : int, optional
-        Number of epochs without a smaller validation error after which training ends, at least 1;
-        by default half of all epochs, and at least 10.
-    seed : int
-        Seed of the weights, the order of the rows, the split and all coalitions.
-    folder : path, optional
-        Where values and labels are kept that a later training of the same rows need not pay for;
-        other trainings may share the folder.
-    max_gradient_norm : float, optional
-        Gradients are clipped to this norm; None for no clipping. Without it, wide networks
-        sometimes diverge.
-    """
-
-    epochs: int = 100
-    batch_size: int = 64
-    learning_rate: float | None = None
-    learning_rate_schedule: str = "one_cycle"
-    validation_share: float = 0.1
-    patience: int | None = None
-    seed: int = 0
-    folder: Path | str | None = None
-    max_gradient_norm: float | None = 1.0
+    rows_per_step: int
+    seed: int
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", *["patience"] * (self.patience is not None)):
-            checked_count(name, getattr(self, name))
+        self.seed = checked_seed(self.seed)
+        for name in ("epochs", "rows_per_step", *["patience"] * (self.patience is not None)):
+            setattr(self, name, checked_count(name, getattr(self, name)))
         checked_choice("learning_rate_schedule", self.learning_rate_schedule, RATE_SCHEDULES)
         checked_probability("validation_share", self.validation_share)
         for name in ("learning_rate", "max_gradient_norm"):
@@ -128,24 +89,15 @@ class Schedule:
                 checked_positive(name, getattr(self, name))
 
     @classmethod
-    def from_options(cls: type[ScheduleT], options: Any, **further: Any) -> ScheduleT:
-        """Return the schedule of a host's options; errors use the names of these options."""
-        shared = {f.name: getattr(options, f.name) for f in fields(Schedule) if f.name != _RENAMED}
-        shared["epochs"] = checked_count("epochs", options.epochs)
-        shared["seed"] = checked_seed(options.seed)
-        size = checked_count("rows_per_step", options.rows_per_step)
-        return cls(**shared, batch_size=size, **further)
+    def of(cls: type[ScheduleT], options: ScheduleOptions) -> ScheduleT:
+        """Return the training that the options of a host describe."""
+        return cls(**{name: getattr(options, name) for name in cls.__dataclass_fields__})
 
     def rate(self, n_steps: int) -> float:
         """Return the largest learning rate for a number of steps; more steps have a smaller one."""
         if self.learning_rate is not None:
             return self.learning_rate
         return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
-
-    def options(self) -> dict[str, str]:
-        """Return the options that a network depends on."""
-        excluded = {"folder", "preset"}
-        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.name not in excluded}
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
         """Return the held-out rows, drawn from the real rows, and the training rows."""
@@ -192,7 +144,7 @@ def fit(
     InvalidArgumentError
         If no epoch had a finite error.
     """
-    n_steps = schedule.epochs * -(-len(training_rows) // schedule.batch_size)
+    n_steps = schedule.epochs * -(-len(training_rows) // schedule.rows_per_step)
     rate = schedule.rate(n_steps)
     device = next(network.parameters()).device
     optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=weight_decay)
@@ -207,9 +159,9 @@ def fit(
             order = np.random.default_rng([schedule.seed, 2, epoch]).permutation(training_rows)
             losses = []
             network.train()
-            for start in range(0, len(order), schedule.batch_size):
+            for start in range(0, len(order), schedule.rows_per_step):
                 with torch.enable_grad():
-                    loss = loss_of(order[start : start + schedule.batch_size], epoch)
+                    loss = loss_of(order[start : start + schedule.rows_per_step], epoch)
                     optimizer.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
                 if schedule.max_gradient_norm is not None:

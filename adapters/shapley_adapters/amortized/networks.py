@@ -1,21 +1,23 @@
-"""Networks from an input to the attributions of all its players, for all outputs."""
+"""Students: networks and regressors from an input to the attributions of all its players."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import itertools
-import numbers
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.multioutput import MultiOutputRegressor
 from torch import Tensor, nn
 
-from ..arguments import checked_choice
-from ..array_types import IntArray
+from ..arguments import checked_choice, checked_count
+from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError
-from .regressors import BoostedTrees
 
 OPTIONS = "student_options (network_options of a Surrogate)"
 """The argument with the options of a network, for messages."""
@@ -36,9 +38,6 @@ def dense_layers(sizes: Sequence[int], n_outputs: int, activation: str = "elu") 
     ]
     return [*hidden, nn.Linear(sizes[-1], n_outputs)]
 
-
-_MOST_ROWS = 2**14
-"""Rows from which the knots are computed."""
 
 _MOST_NUMBERS = 2**21
 """Numbers that a pass computes at once, which bounds the memory; more at once are slower."""
@@ -136,19 +135,6 @@ class EmbeddingNetwork(nn.Module):
         sizes = [n_inputs * (width + 1), *widths]
         self.layers = nn.Sequential(*dense_layers(sizes, rank * n_outputs))
 
-    def place_knots(self, rows: Any, centre: Tensor, spread: Tensor) -> None:
-        """Place the knots at quantiles of training rows, (R, …), standardised if there is a scale.
-
-        The arithmetic is that of `ExplainerNetwork`, so that repeated numbers lie on knots.
-        """
-        sample = rows[:_MOST_ROWS]
-        if not isinstance(sample, Tensor):
-            sample = torch.as_tensor(np.array(sample, dtype=np.float32))
-        sample = sample.detach().cpu().float()
-        if centre.numel():
-            sample = (sample - centre.float()) / spread.float()
-        self.functions.place_knots(sample.flatten(1))
-
     def forward(self, x: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of rows, (B, …)."""
         numbers = x.flatten(1).float()
@@ -221,6 +207,10 @@ class MLP(nn.Module):
         return attributions
 
 
+_MOST_LEVELS = 30
+"""Images have no more than 2^30 pixels on a side."""
+
+
 class UNet(nn.Module):
     """A U-Net of convolutions, for images.
 
@@ -253,6 +243,8 @@ class UNet(nn.Module):
         super().__init__()
         self.grid = _grid(n_players, grid)
         self.has_channels = len(input_shape) == 3
+        if depth > _MOST_LEVELS:
+            raise InvalidArgumentError(f"depth must be at most {_MOST_LEVELS}; got {depth}.")
         if len(input_shape) not in (2, 3):
             raise InvalidArgumentError(
                 f"A U-Net needs images, (C, H, W) or (H, W); the rows have shape "
@@ -281,21 +273,84 @@ class UNet(nn.Module):
         return cells.flatten(2).transpose(1, 2)
 
 
-class TokenNetwork(nn.Module):
-    """Embeddings and convolutions along a sequence, for texts: a player for each token.
+_LEAST_IN_LEAF = 10
+
+
+class ScikitRegressor(Protocol):
+    """A regressor of scikit-learn, of several outputs."""
+
+    def fit(self, X: Any, y: Any) -> Any:  # noqa: N803  scikit-learn's name
+        """Learn y, (R, outputs), of X, (R, D)."""
+
+    def predict(self, X: Any) -> Any:  # noqa: N803  scikit-learn's name
+        """Return predictions, (R, outputs)."""
+
+
+def is_regressor(student: object) -> TypeGuard[ScikitRegressor]:
+    """Return whether a student fits and predicts as scikit-learn's do."""
+    return hasattr(student, "fit") and hasattr(student, "predict")
+
+
+class FittedRegressor(nn.Module):
+    """A regressor of scikit-learn, of which a copy learns labels in one fit, not by gradients.
+
+    Its own random state is set where it is None, so that the seed decides everything.
+    """
+
+    def __init__(self, regressor: ScikitRegressor | None, n_players: int, n_outputs: int) -> None:
+        super().__init__()
+        self.regressor: Any = copy.deepcopy(regressor)
+        self.shape = (n_players, n_outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return attributions, (B, M, K), of rows, (B, …)."""
+        predicted = self.regressor.predict(x.flatten(1).cpu().numpy())
+        return torch.as_tensor(np.asarray(predicted, dtype=np.float32)).reshape(-1, *self.shape)
+
+    def learn(self, inputs: FloatArray, labels: FloatArray, seed: int) -> None:
+        """Fit the regressor to labels, (R, M·K), of inputs, (R, D).
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it does not learn several outputs.
+        """
+        options: dict[str, Any] = getattr(self.regressor, "get_params", dict)()
+        unset = [name for name in options if name.split("__")[-1] == "random_state"]
+        for name in unset:
+            if options[name] is None:
+                self.regressor.set_params(**{name: seed % 2**32})
+        target = labels if labels.shape[1] > 1 else labels[:, 0]
+        reason, cause = "", None
+        try:
+            self.regressor.fit(inputs, target)
+            n_found = np.size(self.regressor.predict(inputs[:1]))
+            if n_found != labels.shape[1]:
+                reason = f"it returned {n_found} numbers for a row"
+        except (TypeError, ValueError) as error:
+            reason, cause = str(error), error
+        if reason:
+            name = type(self.regressor).__name__
+            raise InvalidArgumentError(
+                f"student={name}(…) must learn {labels.shape[1]} numbers for each row, one for "
+                f"each player and output of the model: {reason}. Pass "
+                f"sklearn.multioutput.MultiOutputRegressor({name}(…)), or student='trees'."
+            ) from cause
+
+
+class BoostedTrees(FittedRegressor):
+    """Gradient boosted trees of scikit-learn, a regressor for each player and output, for tables.
 
     Parameters
     ----------
-    input_shape : (T,) or (T, D)
-        Shape of one row: token ids as whole numbers, or embeddings.
+    input_shape : sequence of int
+        Shape of one row.
     n_players, n_outputs : int
-        Shape of the result for a row; there is one player per token.
-    n_tokens : int
-        Number of different tokens; 0 if rows are embeddings.
-    width : int
-        Number of channels.
-    reach : int
-        Number of neighbours on each side that a convolution covers.
+        Shape of the result for a row.
+    rounds : int
+        Trees of each player and output.
+    levels : int
+        Largest depth of a tree.
     """
 
     def __init__(
@@ -303,60 +358,28 @@ class TokenNetwork(nn.Module):
         input_shape: Sequence[int],
         n_players: int,
         n_outputs: int,
-        n_tokens: int = 0,
-        width: int = 64,
-        reach: int = 2,
+        rounds: int = 100,
+        levels: int = 6,
     ) -> None:
-        super().__init__()
-        if n_players != input_shape[0]:
-            raise InvalidArgumentError(
-                f"A token network has one player for each of the {input_shape[0]} tokens; the "
-                f"game has {n_players} players. Use 'mlp', or a module of your own."
-            )
-        if not n_tokens and len(input_shape) < 2:
-            raise InvalidArgumentError(
-                f"A token network for inputs of shape {tuple(input_shape)}, which are numbers of "
-                "tokens, needs n_tokens, how many different tokens there are. Pass "
-                f"{{'n_tokens': …}} as {OPTIONS}."
-            )
-        self.embedding = nn.Embedding(n_tokens, width) if n_tokens else None
-        first = width if n_tokens else input_shape[1]
-        size = 2 * reach + 1
-        self.near = nn.Conv1d(first, width, size, padding=reach)
-        self.far = nn.Conv1d(width, width, size, padding=2 * reach, dilation=2)
-        self.all = nn.Linear(width, width)
-        self.head = nn.Conv1d(width, n_outputs, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return attributions, (B, M, K), of sequences."""
-        x = x if self.embedding is None else self.embedding(x.long())
-        x = nn.functional.elu(self.near(x.transpose(1, 2)))
-        x = x + nn.functional.elu(self.far(x))
-        x = x + self.all(x.mean(dim=2))[:, :, None]
-        attributions: Tensor = self.head(nn.functional.elu(x)).transpose(1, 2)
-        return attributions
+        del input_shape  # the trees learn it
+        trees: Any = HistGradientBoostingRegressor(
+            max_iter=rounds, max_depth=levels, min_samples_leaf=_LEAST_IN_LEAF, early_stopping=False
+        )
+        if n_players * n_outputs > 1:
+            trees = MultiOutputRegressor(trees)
+        super().__init__(trees, n_players, n_outputs)
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
     "embeddings": EmbeddingNetwork,
     "unet": UNet,
-    "tokens": TokenNetwork,
     "trees": BoostedTrees,
 }
 """The students by their names. Loading a file builds modules of these classes only."""
 
 
-_OPTIONS = {
-    "mlp": ("widths", "activation"),
-    "embeddings": ("widths", "knots", "width", "rank", "players"),
-    "unet": ("grid", "width", "depth"),
-    "tokens": ("n_tokens", "width", "reach"),
-    "trees": ("rounds", "levels"),
-}
-_LEAST = {"width": 1, "knots": 2, "rank": 1, "widths": 1, "grid": 1, "rounds": 1, "levels": 1}
-_LISTS = ("widths", "grid", "players")
-_LARGEST, _MOST_LAYERS = 2**31 - 1, 1000
+_LEAST = {"players": 0, "depth": 0, "knots": 2}
 
 
 def build(
@@ -387,12 +410,9 @@ def with_players(
     network: object, options: Mapping[str, Any], players: IntArray | None
 ) -> dict[str, Any]:
     """Return the options of a network, with the player of each number if it needs to know."""
-    needs_players = isinstance(network, str) and "players" in _OPTIONS.get(network, ())
-    if players is None or not needs_players or "players" in options:
+    if network != "embeddings" or players is None or (players == np.arange(len(players))).all():
         return dict(options)
-    if np.array_equal(players, np.arange(len(players))):
-        return dict(options)
-    return {**options, "players": [int(player) for player in players]}
+    return {"players": players.tolist(), **options}
 
 
 def checked_network(name: str) -> str:
@@ -407,34 +427,22 @@ def checked_network(name: str) -> str:
 
 def _checked_option(network: str, option: str, value: Any) -> Any:
     """Return a size, or a list of sizes."""
-    if option not in _OPTIONS[network]:
-        names = ", ".join(map(repr, _OPTIONS[network]))
+    known = list(inspect.signature(NETWORKS[network]).parameters)[3:]
+    if option not in known:
+        names = ", ".join(map(repr, known))
         raise InvalidArgumentError(f"{OPTIONS} must be of {names} for {network!r}; got {option!r}.")
+    label, least = f"{option!r} in {OPTIONS}", _LEAST.get(option, 1)
     if option == "activation":
-        return checked_choice(f"'activation' in {OPTIONS}", value, tuple(ACTIVATIONS))
-    is_list = option in _LISTS
+        return checked_choice(label, value, tuple(ACTIVATIONS))
     if option in ("grid", "players") and value is None:
         return None
-    sizes = list(value) if isinstance(value, (list, tuple)) else [value]
-    smallest = _LEAST.get(option, 0)
-    are_sizes = all(
-        isinstance(size, numbers.Integral)
-        and not isinstance(size, bool)
-        and smallest <= int(size) <= _LARGEST
-        for size in sizes
-    )
-    if not are_sizes or is_list != isinstance(value, (list, tuple)):
-        needed = "a list of whole numbers" if is_list else "a whole number"
+    if option not in ("widths", "grid", "players"):
+        return checked_count(label, value, least)
+    if not isinstance(value, (list, tuple)):
         raise InvalidArgumentError(
-            f"{option!r} in {OPTIONS} must be {needed} from {smallest} on; got "
-            f"{reprlib.repr(value)}."
+            f"{label} must be a list of whole numbers; got {reprlib.repr(value)}."
         )
-    n_layers = {"widths": len(sizes), "depth": sizes[0]}.get(option, 0) if sizes else 0
-    if n_layers > _MOST_LAYERS:
-        raise InvalidArgumentError(
-            f"{option!r} in {OPTIONS} must be of at most {_MOST_LAYERS} layers; got {n_layers}."
-        )
-    return [int(size) for size in sizes] if is_list else int(value)
+    return [checked_count(label, size, least) for size in value]
 
 
 def _block(n_inputs: int, n_outputs: int) -> nn.Module:

@@ -45,33 +45,6 @@ class RefiningGP(OddGP):
         return 0
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Predicted attributions of the rows of a game, with standard errors.
-
-    Attributes
-    ----------
-    values, standard_errors : arrays, (R, M, K)
-        The attributions, which sum to v(N) − v(∅), and their errors.
-    freedom : float
-        Degrees of freedom of the errors.
-    empty, grand : arrays, (R, K)
-        v(∅) and v(N), which are not evaluated again.
-    """
-
-    values: AttributionArray
-    standard_errors: AttributionArray
-    freedom: float
-    empty: ValueArray
-    grand: ValueArray
-
-    def subset_rows(self, rows: IntArray) -> Prediction:
-        """Return the prediction for some rows."""
-        arrays = self.values, self.standard_errors, self.empty, self.grand
-        values, errors, empty, grand = (array[rows] for array in arrays)
-        return Prediction(values, errors, self.freedom, empty, grand)
-
-
 @dataclass
 class RemainingGame(SomeRows):
     """Some rows of a game, less the additive games of attributions.
@@ -80,12 +53,13 @@ class RemainingGame(SomeRows):
     ----------
     additive_part : array, (R, M, K)
         The attributions.
-    known : Prediction
-        The values of no and of all players.
+    empty, grand : arrays, (R, K)
+        v(∅) and v(N), which are not evaluated again.
     """
 
     additive_part: AttributionArray = field()  # not the default of all games
-    known: Prediction
+    empty: ValueArray
+    grand: ValueArray
 
     # The values at both ends are known, so that draws are not repeated.
     draws_values = answers_at_random = is_in_training_mode = False
@@ -102,7 +76,7 @@ class RemainingGame(SomeRows):
         players = coalitions & self._active[rows]
         is_empty = ~players.any(axis=1)
         is_full = (players == self._active[rows]).all(axis=1) & ~is_empty
-        values = np.where(is_full[:, None], self.known.grand[rows], self.known.empty[rows])
+        values = np.where(is_full[:, None], self.grand[rows], self.empty[rows])
         others = np.flatnonzero(~is_empty & ~is_full)
         if len(others):
             values[others] = super().__call__(rows[others], coalitions[others])
@@ -111,12 +85,11 @@ class RemainingGame(SomeRows):
         return remaining
 
 
-def refined(
-    game: Game, predicted: Estimate, prediction: Prediction, settings: Settings
-) -> Estimate:
-    """Return the estimate of all rows, refined within the budget of `settings`.
+def refined(game: Game, predicted: Estimate, settings: Settings) -> Estimate:
+    """Return the predictions of all rows, refined within the budget of `settings`.
 
-    With a tolerance, rows whose predictions meet it are not evaluated any further.
+    The predicted attributions sum to v(N) − v(∅). With a tolerance, rows whose predictions meet it
+    are not evaluated any further.
     """
     needs_more = np.ones(game.n_rows, dtype=bool)
     if settings.tolerance is not None:
@@ -124,21 +97,30 @@ def refined(
     rows = np.flatnonzero(needs_more)
     if not len(rows):
         return predicted
-    part = prediction.subset_rows(rows)
+    part = predicted.subset_rows(rows)
     additive = _used_share(part)[:, None] * part.values
-    estimated = estimate(RemainingGame(game, rows, additive, part), RefiningGP(), settings)
+    remaining = RemainingGame(game, rows, additive, part.empty_values, part.grand_values)
+    estimated = estimate(remaining, RefiningGP(), settings)
     regressed = replace(
         estimated,
         values=estimated.values + additive,
-        empty_values=part.empty,
-        grand_values=part.grand,
+        empty_values=part.empty_values,
+        grand_values=part.grand_values,
         prior_shares=np.zeros(len(rows)),
     )
     averaged = _averaged(regressed, part)
     if settings.tolerance is not None:
         averaged = _within(settings.tolerance, averaged, regressed)
-    joined = _joined(predicted, rows, averaged, settings)
-    return replace(joined, check_evaluations=estimated.check_evaluations)
+    for position, row in enumerate(rows.tolist()):
+        predicted.set_rows(row, row + 1, averaged.subset_rows([position]))
+    return replace(
+        predicted,
+        seed=settings.seed,
+        budget=settings.budget,
+        rounding=estimated.rounding,
+        method="trained network, refined by OddGP",
+        check_evaluations=estimated.check_evaluations,
+    )
 
 
 def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Estimate:
@@ -148,7 +130,7 @@ def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Es
     """
     meets = [tolerance.is_met(_solution(estimated)) for estimated in (averaged, regressed)]
     for row in np.flatnonzero(meets[1] & ~meets[0]).tolist():
-        averaged.set_rows(row, row + 1, regressed.subset_row(row))
+        averaged.set_rows(row, row + 1, regressed.subset_rows([row]))
     return averaged
 
 
@@ -156,7 +138,7 @@ def _solution(estimated: Estimate) -> Solution:
     return Solution(estimated.values, estimated.standard_errors, estimated.degrees_of_freedom)
 
 
-def _used_share(prediction: Prediction) -> FloatArray:
+def _used_share(prediction: Estimate) -> FloatArray:
     """Return how much of each prediction is used, (R, K): 1 unless its errors are large."""
     sizes = (prediction.values**2).sum(axis=1)
     errors = (prediction.standard_errors**2).sum(axis=1)
@@ -165,16 +147,17 @@ def _used_share(prediction: Prediction) -> FloatArray:
     return share
 
 
-def _averaged(regressed: Estimate, prediction: Prediction) -> Estimate:
+def _averaged(regressed: Estimate, prediction: Estimate) -> Estimate:
     """Return the average of the attributions by regression and of the prediction.
 
     The mean square error of a weighted mean is the weighted mean of the two errors, less the
     product of the weights and the squared distance between the two (Krogh & Vedelsby, 1995).
     """
     difference = regressed.values - prediction.values
+    freedom = float(prediction.degrees_of_freedom.flat[0])
     own, other = regressed.standard_errors**2, prediction.standard_errors**2
     squared = (difference**2).sum(axis=1)
-    expected = prediction.freedom / (prediction.freedom - 2) * other.sum(axis=1)
+    expected = freedom / (freedom - 2) * other.sum(axis=1)
     # The regression starts at the prediction. With few values it states too large errors, but
     # values do not make it worse than the prediction.
     own_sum = np.minimum(own.sum(axis=1), expected)
@@ -190,20 +173,5 @@ def _averaged(regressed: Estimate, prediction: Prediction) -> Estimate:
         regressed,
         values=np.where(weight == 1, regressed.values, prediction.values + weight * difference),
         standard_errors=np.sqrt(variances),
-        degrees_of_freedom=np.where(weight < 0.5, prediction.freedom, regressed.degrees_of_freedom),
-    )
-
-
-def _joined(
-    predicted: Estimate, rows: IntArray, refined_rows: Estimate, settings: Settings
-) -> Estimate:
-    """Return the prediction with the estimates of the refined rows in their places."""
-    for position, row in enumerate(rows):
-        predicted.set_rows(row, row + 1, refined_rows.subset_row(position))
-    return replace(
-        predicted,
-        seed=settings.seed,
-        budget=settings.budget,
-        rounding=refined_rows.rounding,
-        method="trained network, refined by OddGP",
+        degrees_of_freedom=np.where(weight < 0.5, freedom, regressed.degrees_of_freedom),
     )

@@ -13,7 +13,7 @@ import json
 import pickle
 import reprlib
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import chain
@@ -28,10 +28,10 @@ from torch import Tensor, nn
 from ..array_types import ValueArray
 from ..atomic_files import replaced
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from .fitting import in_single_precision
+from .fitting import ModuleT, in_single_precision
 from .networks import NETWORKS, build
 
-FORMAT, _KEY = 7, "shapley_ext"
+FORMAT, _KEY = 8, "shapley_ext"
 
 _REMEDY = "Copy the original file again, or train and save again."
 
@@ -152,9 +152,8 @@ def typed(kind: Any, value: Any, place: str = "", tensors: dict[str, Tensor] | N
         return tensor if origin is Tensor else tensor.numpy()
     if isinstance(value, dict) and is_dataclass(origin):
         hints = typing.get_type_hints(origin)
-        names = [field.name for field in fields(origin)]
-        if sorted(value) == sorted(names):
-            return kind(**{n: typed(hints[n], value[n], f"{place}{n}.", tensors) for n in names})
+        if value.keys() == hints.keys():
+            return kind(**{n: typed(hints[n], value[n], f"{place}{n}.", tensors) for n in hints})
     elif isinstance(value, dict) and origin in (dict, Mapping):
         return {k: typed(inner[1], entry, f"{place}{k}.", tensors) for k, entry in value.items()}
     elif isinstance(value, list) and origin in (list, tuple, Sequence):
@@ -237,21 +236,49 @@ class Blueprint:
     n_outputs: int
     host: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    def skeleton(self, path: Path | str, owner: str, user_module: nn.Module | None) -> nn.Module:
-        """Return the network of a file, without memory, or a copy of the user's module."""
-        if user_module is not None:
-            return copy.deepcopy(user_module).float()
-        if self.network not in NETWORKS:
+    def network_of(
+        self,
+        path: Path | str,
+        kind: str,
+        user_module: nn.Module | None,
+        wrap: Callable[..., ModuleT],
+        row_shape: Sequence[int],
+        weights: Mapping[str, Tensor],
+    ) -> ModuleT:
+        """Return the network of a file, or a copy of the user's module, with the file's weights.
+
+        `wrap` makes it of the bare network, of two scales of rows and of two of outputs. It is
+        built without memory for weights, and refused if those of the file do not fit.
+        """
+        bare = None if user_module is None else copy.deepcopy(user_module).float()
+        if bare is None and self.network not in NETWORKS:
             raise InvalidArgumentError(
                 f"{path} holds weights of a {self.network:.100}, which is not one of our networks. "
                 "Pass a module of that class as student= (network= of a Surrogate); a copy gets "
                 "the weights."
             )
-        with refusing(path, owner), torch.device("meta"), in_single_precision():
-            if self.network == "trees":
+        with refusing(path, kind), torch.device("meta"), in_single_precision():
+            if bare is None and self.network == "trees":
                 raise ValueError("files hold no trees")
-            shape = self.n_players, self.n_outputs
-            return build(self.network, self.input_shape, *shape, self.options)
+            if bare is None:
+                shape = self.input_shape, self.n_players, self.n_outputs
+                bare = build(self.network, *shape, self.options)
+            shapes = row_shape, row_shape, [self.n_outputs], [self.n_outputs]
+            network = wrap(bare, *map(torch.zeros, shapes))
+        needed, found = (
+            {name: f"{tuple(tensor.shape)} of {tensor.dtype}" for name, tensor in tensors.items()}
+            for tensors in (network.state_dict(), weights)
+        )
+        if unfit := needed.items() ^ found.items():
+            name, _ = min(unfit)
+            raise InvalidArgumentError(
+                f"The weights in {path} do not fit the module that was passed, or the network of "
+                f"its header: {name} is {found.get(name, 'missing')} in the file and "
+                f"{needed.get(name, 'missing')} in the network. Train and save again."
+            )
+        with refusing(path, kind):
+            network.load_state_dict(weights, assign=True)
+        return network.eval()
 
 
 @dataclass(frozen=True)
@@ -271,23 +298,3 @@ class Description(Blueprint):
     target: str
     seed: int
     settings: dict[str, str]
-
-
-def with_weights(
-    path: Path | str, kind: str, owner: nn.Module, weights: Mapping[str, Tensor]
-) -> None:
-    """Give a network and its scales the weights of a file; refuse those that do not fit it."""
-    needed, found = (
-        {name: f"{tuple(tensor.shape)} of {tensor.dtype}" for name, tensor in tensors.items()}
-        for tensors in (owner.state_dict(), weights)
-    )
-    if unfit := needed.items() ^ found.items():
-        name, _ = min(unfit)
-        raise InvalidArgumentError(
-            f"The weights in {path} do not fit the module that was passed, or the network of its "
-            f"header: {name} is {found.get(name, 'missing')} in the file and "
-            f"{needed.get(name, 'missing')} in the network. Train and save again."
-        )
-    with refusing(path, kind):
-        owner.load_state_dict(weights, assign=True)
-    owner.eval()

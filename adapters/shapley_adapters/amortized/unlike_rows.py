@@ -1,6 +1,8 @@
-"""Rows unlike the training rows: artificial ones, and how far a row is from the training rows.
+"""Rows unlike the training rows: artificial ones, distances, and efficiency gaps.
 
-Artificial rows show how errors grow outside the training data.
+Artificial rows show how errors grow outside the training data. A network returns attributions for
+every row, even for a row unlike all training rows. Such rows are far from the training rows, and
+the gap v(N) − v(∅) − Σφ, which is known after v(N) is evaluated, is larger for them.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy import special
 from torch import Tensor
 
-from ..array_types import BoolArray, FloatArray, IntArray
-from .explainer_network import ExplainerNetwork, tensor_of
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
+from ..errors import row_number, warn_user
+from .explainer_network import ExplainerNetwork
+from .ledger import TrainingRows
 
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
 """Shifts in standard deviations of a column."""
@@ -27,6 +32,20 @@ _MOST_USED, _MOST_NUMBERS = 2**14, 2**23
 
 _MOST_STORED, _MOST_STORED_NUMBERS = 512, 2**20
 """Bounds on the number of stored rows, and on their numbers in total."""
+
+_FACTOR = 2.0
+"""A warning needs a gap of at least this many times the largest gap of held-out rows."""
+
+_FALSE_ALARMS = 1e-6
+"""Probability of a warning for a row like the held-out ones, if gaps were normal."""
+
+_FALSE_CALLS = 1e-4
+"""Probability, for a call with rows like the held-out ones, of a warning for all rows together."""
+
+_ROUNDING = 1e-5
+"""Gaps from rounding in single precision, relative to the scale of an output."""
+
+_SHOWN = 10
 
 _ROWS_AT_ONCE = 256
 
@@ -102,7 +121,7 @@ def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArr
     affected = rng.random(base.shape) < shares[:, None]
     affected[np.arange(n_shifted), rng.integers(0, base.shape[1], size=n_shifted)] = True
     shifted = np.where(affected & (rng.random(base.shape) < 0.5), others, base)
-    columns = np.flatnonzero(_are_fractions(flat))
+    columns = np.flatnonzero([_is_fraction(column) for column in flat.T])
     if len(columns):
         numbers = flat[:, columns].astype(np.float64)
         moved = _moved(base[:, columns].astype(np.float64), numbers, rng)
@@ -143,19 +162,9 @@ def _within_domain(moved: FloatArray, numbers: FloatArray) -> FloatArray:
     return bounded
 
 
-def _are_fractions(flat: npt.NDArray[Any]) -> BoolArray:
-    """Return which columns, (D,), are numbers that are not all whole."""
-    if flat.dtype.kind != "O":
-        if flat.dtype.kind != "f":
-            return np.zeros(flat.shape[1], dtype=bool)
-        are_fractions: BoolArray = np.isfinite(flat).all(axis=0)
-        are_fractions &= (flat != np.round(flat)).any(axis=0)
-        return are_fractions
-    return np.array([_is_fraction(column) for column in flat.T], dtype=bool)
-
-
 def _is_fraction(column: npt.NDArray[Any]) -> bool:
-    if not all(isinstance(entry, (float, np.floating)) for entry in column):
+    """Return whether a column holds finite numbers that are not all whole."""
+    if column.dtype.kind != "f" and not all(isinstance(x, (float, np.floating)) for x in column):
         return False
     numbers = column.astype(np.float64)
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
@@ -181,7 +190,7 @@ class ReferenceRows:
         size = max(1, int(np.prod(inputs.shape[1:])))
         n_rows = min(_MOST_STORED, max(1, _MOST_STORED_NUMBERS // size), len(training_rows))
         order = np.random.default_rng([seed, 8]).permutation(len(training_rows))
-        return cls(_standardised(network, inputs[np.sort(training_rows[order[:n_rows]])]))
+        return cls(network.flattened(inputs[np.sort(training_rows[order[:n_rows]])]))
 
     def distances(self, network: ExplainerNetwork, inputs: Any) -> FloatArray:
         """Return the distance of each row to the nearest of these rows, (R,).
@@ -193,18 +202,10 @@ class ReferenceRows:
         distances = np.empty(len(inputs))
         for start in range(0, len(inputs), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            rows = _standardised(network, inputs[part])
+            rows = network.flattened(inputs[part])
             squares = _different(rows, self.rows) if is_whole else _squares(rows, self.rows)
             distances[part] = np.sqrt(squares.numpy() / max(1, rows.shape[1]))
         return distances
-
-
-def _standardised(network: ExplainerNetwork, inputs: Any) -> Tensor:
-    rows = tensor_of(inputs)
-    rows = rows.detach().cpu().float()
-    if network.centre.numel():
-        rows = (rows - network.centre.cpu()) / network.spread.cpu()
-    return rows.flatten(1)
 
 
 def _squares(rows: Tensor, references: Tensor) -> Tensor:
@@ -218,3 +219,88 @@ def _different(rows: Tensor, references: Tensor) -> Tensor:
     """Return the smallest number of different entries, (R,)."""
     counts = [(row != references).sum(dim=1).min() for row in rows]
     return torch.stack(counts).double() if counts else torch.zeros(0, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class HeldOutGaps:
+    """The efficiency gaps of a network on held-out rows.
+
+    Attributes
+    ----------
+    sizes : tuple of float, (K,)
+        Root mean square of the gaps of each output.
+    largest : float
+        The largest gap of all rows and outputs, divided by its output's size.
+    n_rows : int
+        Number of held-out rows.
+    """
+
+    sizes: tuple[float, ...]
+    largest: float
+    n_rows: int
+
+    @classmethod
+    def from_network(
+        cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray
+    ) -> HeldOutGaps:
+        """Compute the gaps of held-out rows; costs no evaluations."""
+        _, gaps = predictions_and_gaps(network, rows, held_out)
+        rounding = _ROUNDING * network.scale.double().numpy()
+        sizes = np.maximum(np.sqrt((gaps**2).mean(axis=0)), rounding)
+        return cls(tuple(sizes.tolist()), float((np.abs(gaps) / sizes).max()), len(held_out))
+
+    @property
+    def limit(self) -> float:
+        """The largest gap without a warning, divided by the sizes."""
+        share = _FALSE_ALARMS / (2 * len(self.sizes))
+        return max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
+
+    def relative(self, gaps: ValueArray) -> FloatArray:
+        """Return the largest of each row's gaps, (R, K), divided by the sizes, as (R,)."""
+        relative_gaps: FloatArray = (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
+        return relative_gaps
+
+    def rows_beyond(self, gaps: ValueArray) -> IntArray:
+        """Return the rows with unusually large gaps, (R, K); none if gaps are NaN.
+
+        These are the rows with gaps above `limit`. If the number of rows above the largest gap of
+        the held-out rows is too large for chance, all of those are returned.
+        """
+        relative = self.relative(gaps)
+        beyond: IntArray = np.flatnonzero(relative > self.largest)
+        # If all rows are alike, all orders of their gaps have the same probability.
+        n_remaining = len(gaps) - np.arange(len(beyond))
+        if np.prod(n_remaining / (n_remaining + self.n_rows)) < _FALSE_CALLS:
+            return beyond
+        return beyond[relative[beyond] > self.limit]
+
+
+def predictions_and_gaps(
+    network: ExplainerNetwork, rows: TrainingRows, indices: IntArray
+) -> tuple[AttributionArray, ValueArray]:
+    """Return the network's attributions of some rows, and their gaps; costs no evaluations."""
+    batches = network.explained(rows.inputs[indices], rows.active[indices])
+    predictions = np.concatenate(list(batches))
+    return predictions, rows.grand_minus_empty[indices] - predictions.sum(axis=1)
+
+
+def with_residual(
+    values: AttributionArray, gaps: ValueArray, active: BoolArray
+) -> AttributionArray:
+    """Share gaps, (R, K), equally among the active players."""
+    share = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
+    shared: AttributionArray = values + share * gaps[:, None]
+    return shared
+
+
+def warn_of_rows(rows: IntArray, n_rows: int, reason: str, advice: str = "") -> None:
+    """Warn about rows that are unlike the training rows, for a reason."""
+    if not len(rows):
+        return
+    numbers = ", ".join(str(row_number(row)) for row in rows[:_SHOWN])
+    numbers += ", …" if len(rows) > _SHOWN else ""
+    warn_user(
+        f"{len(rows)} of {n_rows} rows are unlike the rows that the network was trained on: "
+        f"{reason}. Do not trust the attributions of rows {numbers}. {advice}Explain these rows by "
+        "oddgp, or train on rows like them; last_unlike_rows holds the indices of all of them."
+    )

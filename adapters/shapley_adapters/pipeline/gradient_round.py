@@ -132,7 +132,7 @@ def estimate_by_gradients(game: Game, estimator: OddGP, settings: Settings) -> E
             budget = settings.budget and settings.budget - spent
             part = estimate_round(SomeRows(game, rows), alone, replace(settings, budget=budget))
             for place, row in enumerate(rows.tolist()):
-                result.set_rows(row, row + 1, part.subset_row(place))
+                result.set_rows(row, row + 1, part.subset_rows([place]))
             result.evaluations[rows] += spent
             result.model_rows[rows] += spent // PASS * game.n_backgrounds
     n_bad = int((~is_good).sum())

@@ -233,9 +233,9 @@ class Estimate:
         if self.trace is not None and estimate.trace is not None:
             self.trace.set_rows(start, stop, estimate.trace)
 
-    def subset_row(self, row: int) -> Estimate:
-        """Return the estimate of one row, without interactions."""
-        arrays = {name: getattr(self, name)[row : row + 1] for name in self._arrays()}
+    def subset_rows(self, rows: IntArray | Sequence[int]) -> Estimate:
+        """Return the estimate of some rows, without interactions."""
+        arrays = {name: getattr(self, name)[rows] for name in self._arrays()}
         return replace(self, interactions=None, **arrays)
 
     def to_shapiq(self, row: int = 0, output: int = 0) -> Any:

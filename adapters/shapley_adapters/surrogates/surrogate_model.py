@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import checked_count, checked_seed
+from ..arguments import checked_seed
 from ..array_types import IntArray, ValueArray
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.game import Game
-from .training_options import Network
+from .training_options import ScheduleOptions, SurrogateOptions
 
 if TYPE_CHECKING:
     from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate
@@ -28,7 +28,7 @@ SurrogateT = TypeVar("SurrogateT", bound="SurrogateModel")
 
 
 @write_constructor
-class SurrogateModel:
+class SurrogateModel(SurrogateOptions):
     """Base of the surrogates of both hosts, which provide the rows, games and players.
 
     Attributes
@@ -38,20 +38,6 @@ class SurrogateModel:
     """
 
     model: Any = field(kw_only=False)
-    network: Network = "mlp"
-    network_options: Mapping[str, Any] | None = None
-    epochs: int = 100
-    rows_per_step: int = 64
-    learning_rate: float | None = None
-    learning_rate_schedule: str = "one_cycle"
-    validation_share: float = 0.1
-    patience: int | None = None
-    folder: str | Path | None = None
-    max_gradient_norm: float | None = 1.0
-    loss: str = "auto"
-    coalitions: int = 16
-    absent: int = 0
-    seed: int | None = None
     trained: TrainedSurrogate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +46,6 @@ class SurrogateModel:
                 "model must be the model to learn from; got None. Pass the model; a file is read "
                 "by Surrogate.load(path)."
             )
-        self.absent = checked_count("absent", self.absent, minimum=0)
         self.seed = checked_seed(self.seed)
         self._training()  # refuses options that cannot be used
 
@@ -117,7 +102,6 @@ class SurrogateModel:
         )
         surrogate.model = model
         surrogate.trained = trained
-        surrogate.absent = int(trained.network.absent)
         if model is not None:
             surrogate._check_model()
         return surrogate
@@ -157,32 +141,16 @@ class SurrogateModel:
             every_player = np.ones((1, game.n_players), dtype=bool)
             ledger = Ledger(self.folder)
             outputs = ledger.values(game, every_player, network_inputs, bar.update)[:, 0]
-        self.trained = TrainedSurrogate.fit(
-            network_inputs,
-            outputs,
-            players,
-            self._training(),
-            self.network,
-            self.network_options,
-            self.absent,
-            host,
-            progress,
-        )
+        fit = TrainedSurrogate.fit
+        self.trained = fit(network_inputs, outputs, players, self._training(), host, progress)
 
     def _predict(self, network_inputs: npt.NDArray[Any]) -> ValueArray:
         """Return the outputs for masked rows, (n, K)."""
-        fitted = self._fitted()
-        if fitted.network.is_of_tokens:
-            return fitted.outputs(network_inputs, network_inputs != self.absent)
-        return fitted.outputs(network_inputs, ~np.isnan(network_inputs))
+        return self._fitted().outputs(network_inputs, ~np.isnan(network_inputs))
 
-    def _absent_row(self, dtype: Any) -> npt.NDArray[Any]:
+    def _absent_row(self) -> npt.NDArray[np.float32]:
         """Return the network's input for a row with all features absent, (1, …)."""
-        fitted = self._fitted()
-        shape = (1, *fitted.about.input_shape)
-        if fitted.network.is_of_tokens:
-            return np.full(shape, self.absent, dtype=np.int64)
-        return np.full(shape, np.nan, dtype=dtype)
+        return np.full((1, *self._fitted().about.input_shape), np.nan, dtype=np.float32)
 
     def _check_model(self) -> None:
         """Refuse a model other than the one that the surrogate was fitted to."""
@@ -207,7 +175,7 @@ class SurrogateModel:
     def _training(self) -> SurrogateTraining:
         from .surrogate_training import SurrogateTraining
 
-        return SurrogateTraining.from_options(self, loss=self.loss, coalitions=self.coalitions)
+        return SurrogateTraining.of(self)
 
 
 def surrogate_for(
@@ -225,21 +193,6 @@ def surrogate_for(
         raise InvalidArgumentTypeError(
             f"surrogate must be True, False or a {kind.__name__}; got {type(surrogate).__name__}."
         )
-    if owner.student == "tokens":
-        raise InvalidArgumentError(
-            "surrogate=True with student='tokens' does not define the number of tokens. Pass "
-            "surrogate=Surrogate(model, network='tokens', network_options={'n_tokens': …})."
-        )
-    return kind(
-        model,
-        network="unet" if owner.student == "unet" else "mlp",
-        epochs=owner.epochs,
-        rows_per_step=owner.rows_per_step,
-        learning_rate=owner.learning_rate,
-        learning_rate_schedule=owner.learning_rate_schedule,
-        validation_share=owner.validation_share,
-        patience=owner.patience,
-        seed=owner.seed,
-        folder=owner.folder,
-        max_gradient_norm=owner.max_gradient_norm,
-    )
+    names = (*ScheduleOptions.__dataclass_fields__, "rows_per_step", "seed")
+    shared = {name: getattr(owner, name) for name in names}
+    return kind(model, network="unet" if owner.student == "unet" else "mlp", **shared)

@@ -7,7 +7,7 @@ has priority, even if its value is the default.
 from __future__ import annotations
 
 import inspect
-import reprlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..amortized.amortized import AmortizedShapley
     from ..amortized.explainer_network import ExplainerNetwork
-    from ..amortized.regressors import ScikitRegressor
+    from ..amortized.networks import ScikitRegressor
     from ..amortized.training import Training
 
 
@@ -35,39 +35,32 @@ Student: TypeAlias = "str | nn.Module | ScikitRegressor"
 Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Values of arguments by the name of the preset."""
 
-_AS_PRINTED = {
-    "learning_rate_schedule": "constant",
-    # An early stop and a bound on gradients are not printed in either paper.
-    "max_gradient_norm": None,
-}
+# An early stop and a bound on gradients are not printed in either paper.
+_AS_PRINTED = {"learning_rate_schedule": "constant", "max_gradient_norm": None, "paired": True}
+
+_SIMSHAP = {**_AS_PRINTED, "labels": "simsemivalue", "efficient": False}
 
 SIMSHAP_PRESETS: Presets = {
     # Zhang et al. (2023), Algorithm 1, Sections 4.1.1 and 4.2.1, Appendices A.5 and A.6.
     "paper": {
-        **_AS_PRINTED,
-        "labels": "simsemivalue",
+        **_SIMSHAP,
         "student": "mlp",
         "student_options": {"widths": (128, 128, 128), "activation": "relu"},
         "evaluations": 64,
-        "paired": True,
         "epochs": 1000,
         "rows_per_step": 1024,
         "learning_rate": 7e-4,
         "patience": 1000,
-        "efficient": False,
     },
     "paper_images": {
-        **_AS_PRINTED,
-        "labels": "simsemivalue",
+        **_SIMSHAP,
         "student": "unet",
         "student_options": {},
         "evaluations": 8,
-        "paired": True,
         "epochs": 500,
         "rows_per_step": 256,
         "learning_rate": 2e-4,
         "patience": 500,
-        "efficient": False,
     },
 }
 
@@ -79,7 +72,6 @@ FASTSHAP_PRESETS: Presets = {
         "student": "mlp",
         "student_options": {"widths": (128, 128), "activation": "relu"},
         "evaluations": 32,
-        "paired": True,
         "epochs": 200,
         "rows_per_step": 32,
         "learning_rate": 2e-4,
@@ -90,14 +82,31 @@ FASTSHAP_PRESETS: Presets = {
 
 
 @write_constructor
-class TrainingArguments:
-    """The arguments of a network's training, and what follows from them in both hosts."""
+class ScheduleOptions:
+    """The options of every training; `rows_per_step` has another default in each.
 
-    _choices: ClassVar[tuple[str, ...]] = ()
-    _presets: ClassVar[Presets] = {}
+    Parameters
+    ----------
+    epochs, rows_per_step : int
+        Numbers of epochs and of rows per step of the training.
+    learning_rate : float, optional
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
+    learning_rate_schedule : {"one_cycle", "constant"}
+        Whether the learning rate rises and falls in one cycle, or stays the same.
+    validation_share : float
+        Share of the training rows that is held out, to keep the best epoch by.
+    patience : int, optional
+        Epochs without improvement after which training ends; by default half of all epochs, and at
+        least 10.
+    max_gradient_norm : float, optional
+        The norm to which gradients are clipped; None for no clipping.
+    folder : path, optional
+        Where labels and the model's outputs are kept, written as they come. A training that is
+        interrupted, or another one of the same rows, does not evaluate them again. Other trainings
+        may share the folder. Needs a `seed`.
+    """
 
-    student: Student | None = None
-    student_options: Mapping[str, Any] | None = None
     epochs: int = 100
     learning_rate: float | None = None
     learning_rate_schedule: str = "one_cycle"
@@ -105,13 +114,93 @@ class TrainingArguments:
     patience: int | None = None
     folder: str | Path | None = None
     max_gradient_norm: float | None = 1.0
+
+
+@write_constructor
+class TargetOptions(ScheduleOptions):
+    """The options of a training for attributions.
+
+    Parameters
+    ----------
+    student : {"embeddings", "mlp", "unet", "trees"}, torch module, or regressor
+        What learns to predict attributions; by default `"embeddings"` for tables, and `"mlp"` for
+        others. Networks: piecewise-linear functions of each number and dense layers for all; dense
+        layers for any input; a U-Net for images; or a module from rows to attributions, (rows,
+        players, outputs). `"trees"`: boosted trees of scikit-learn, for tables; best for models of
+        trees. Or a regressor of scikit-learn, of several outputs. Copies of modules and regressors
+        are trained. Trees and regressors need labels `"oddgp"` or `"leastsquares"`, ignore the
+        options of epochs, steps and rates, and cannot be saved by `save_trained`.
+    student_options : mapping, optional
+        Options of a student given by its name, such as `{"widths": (256, 256)}`,
+        `{"grid": (16, 16)}`, or `{"rounds": 100, "levels": 6}` of trees.
+    evaluations : int, optional
+        Coalitions evaluated per training row. For labels: in total, by default 8 per feature and
+        at least 64. For other targets: in each epoch, by default 32.
+    paired : bool
+        Whether drawn coalitions come with their complements.
+    validation_evaluations : int, optional
+        Coalitions evaluated for each held-out row. By default, validation costs at most a tenth of
+        the training's evaluations. With up to 12 features, all coalitions of each row are evaluated
+        if the tenth allows it, otherwise 8 per feature and at least 64. If this is too much for all
+        rows, only some of them get values. These are at least 16, even if they cost more.
+    efficient : bool
+        Whether the attributions are made to sum to the difference of the outputs, at one evaluation
+        per row.
+    """
+
+    student: Student | None = None
+    student_options: Mapping[str, Any] | None = None
     preset: str | None = None
     labels: str | None = None
     evaluations: int | None = None
     paired: bool = True
-    n_mixed_rows: int = 0
     validation_evaluations: int | None = None
     efficient: bool = True
+
+
+@write_constructor
+class SurrogateOptions(ScheduleOptions):
+    """The options of a training of surrogates.
+
+    Parameters
+    ----------
+    loss : {"auto", "kl", "squared"}
+        The distance to the model's outputs: the Kullback–Leibler divergence, for probabilities of
+        several classes, or the sum over outputs of squared differences divided by the output's
+        variance. The mean is the best answer to both. `"auto"` looks at the outputs.
+    coalitions : int
+        Random coalitions of each row in each epoch, of all sizes alike.
+    """
+
+    rows_per_step: int = 64
+    seed: int | None = None
+    network: Network = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    loss: str = "auto"
+    coalitions: int = 16
+
+
+@write_constructor
+class TrainingArguments(TargetOptions):
+    """The arguments of a network's training, and what follows from them in both hosts.
+
+    Parameters
+    ----------
+    n_mixed_rows : int
+        Number of further training rows. Each takes every feature from one of two training rows,
+        drawn at random. They cost as many evaluations as real rows. Only for tables. More mixed
+        rows lower the error.
+    surrogate : bool or Surrogate
+        Whether a `Surrogate`, a network that takes masked rows, marginalises absent features,
+        instead of the background. True: a new one with the options given here; it is fitted to the
+        training rows, at one run of the model per row. Or a surrogate of yours. The attributions
+        then sum to the difference of the surrogate's outputs.
+    """
+
+    _choices: ClassVar[tuple[str, ...]] = ()
+    _presets: ClassVar[Presets] = {}
+
+    n_mixed_rows: int = 0
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
 
     @classmethod
@@ -130,33 +219,13 @@ class TrainingArguments:
         if name is None:
             return options
         preset = dict(cls._presets[checked_choice("preset", name, tuple(cls._presets))])
-        student = options.get("student", preset["student"])
-        if not isinstance(student, str) or student != preset["student"]:
+        if options.get("student", preset["student"]) != preset["student"]:
             del preset["student_options"]
-        for key, value in preset.items():
-            passed = options.get(key)
-            if isinstance(value, Mapping) and isinstance(passed, Mapping):
-                preset[key] = {**value, **passed}
-            elif key in options:
-                preset[key] = passed
-        return {**options, **preset}
-
-    def __repr__(self) -> str:
-        """Return the arguments that differ from the defaults, with the preset first.
-
-        Of the arguments of the preset, only those with another value than the preset's are shown.
-        """
-        parameters = inspect.signature(type(self)).parameters
-        name = self.preset
-        of_preset = {} if name is None else self._presets[name]
-        expected = {key: one.default for key, one in parameters.items()} | dict(of_preset)
-        shown = {} if name is None else {"preset": name}
-        for key in parameters:
-            value = getattr(self, key, expected[key])
-            if key != "preset" and not _are_same(value, expected[key]):
-                shown[key] = value
-        texts = [f"{key}={reprlib.repr(value)}" for key, value in shown.items()]
-        return f"{type(self).__name__}({', '.join(texts)})"
+        complete = {**preset, **options}
+        passed, shared = options.get("student_options"), preset.get("student_options")
+        if isinstance(passed, Mapping) and shared is not None:
+            complete["student_options"] = {**shared, **passed}
+        return complete
 
     @property
     def network(self) -> ExplainerNetwork:
@@ -166,7 +235,7 @@ class TrainingArguments:
         (R, M), to attributions, (R, M, K). Features that are false in the latter get 0. The sums
         are not corrected, as if `efficient` were false.
         """
-        return self._fitted().trained.network
+        return self._fitted().network
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` (shap) or `load_trained` reads.
@@ -213,13 +282,21 @@ class TrainingArguments:
     def _training(self) -> Training:
         from ..amortized.training import Training
 
-        return Training.of_explainer(self)
+        return Training.of(self)
 
 
-def _are_same(value: Any, expected: Any) -> bool:
-    """Return whether two values of an argument are the same; arrays are not compared."""
-    plain = (str, int, float, tuple, Mapping)
-    if expected is None or expected is False:
-        return value is None or value is False
-    are_plain = isinstance(value, plain) and isinstance(expected, plain)
-    return value is expected or (are_plain and repr(value) == repr(expected))
+def training_parameters(row: str = "row") -> str:
+    """Return the parameters of networks that explain; training rows are called `row`."""
+    return _parameters(row, TrainingArguments, TargetOptions, ScheduleOptions)
+
+
+def surrogate_parameters(row: str = "row") -> str:
+    """Return the parameters of the training of surrogates; training rows are called `row`."""
+    return _parameters(row, SurrogateOptions, ScheduleOptions)
+
+
+def _parameters(row: str, *kinds: type) -> str:
+    """Return the parameters in the docstrings of classes, indented for `fill_docstring`."""
+    texts = [inspect.cleandoc(kind.__doc__ or "").partition("----------\n")[2] for kind in kinds]
+    text = re.sub(r"\brow(s?)\b", rf"{row}\1", "\n".join(texts))
+    return text.replace("\n", "\n    ")

@@ -66,7 +66,7 @@ print(f"{explainer.trained.validation_evaluations:,} of them for validation")
 # %%
 # The error on rows held out and the loss, epoch by epoch:
 
-history = pd.DataFrame(explainer.trained.trained.history)
+history = pd.DataFrame(explainer.trained.history)
 history.plot(x="epoch", y=["absolute_error", "loss"], subplots=True, logy=True)
 plt.show()
 
