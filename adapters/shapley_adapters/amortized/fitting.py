@@ -24,8 +24,8 @@ from ..arguments import (
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
 from ..pipeline.one_round import BY_MEAN_SPEED
-from ..surrogates.training_options import ScheduleOptions
 from ..torch_support.random_state import seeded
+from ..training_fields import ScheduleOptions
 
 
 @dataclass(frozen=True)

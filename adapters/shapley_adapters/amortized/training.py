@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
-from ..array_types import BoolArray, FloatArray, IntArray, ValueArray
+from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import kernel_mass, kernel_total
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.game import SomeRows
-from ..surrogates.training_options import TargetOptions
+from ..training_fields import TargetOptions
 from .explainer_network import ExplainerNetwork
 from .fitting import WEIGHT_DECAY, Schedule, fit
 from .ledger import TrainingRows, estimated
@@ -282,7 +282,10 @@ class Objective:
         """Train the network; it then has the weights of its best epoch."""
         student, training = self.network.network, self.training
         if isinstance(student, FittedRegressor):
-            student.learn(*self.regression(), training.seed)
+            labels = cast(Tensor, self._labels) / self.network.scale
+            inputs = self.network.standardised(self.rows.batch(self.training_rows))
+            numbers = (part.flatten(1).double().numpy() for part in (inputs, labels))
+            student.learn(*numbers, training.seed)
             with torch.no_grad():
                 self.validate(0, float(self.loss(self.training_rows, 0)))
             return
@@ -333,12 +336,6 @@ class Objective:
             _, gaps_of_shifted = predictions_and_gaps(network, shifted, every_row)
         rounding = _ROUNDING * network.scale.double().numpy()
         return StatedErrors.fit(held_out, distances, gaps_of_shifted, rounding)
-
-    def regression(self) -> tuple[FloatArray, FloatArray]:
-        """Return the network's inputs, (R, D), and labels, (R, M·K), of all training rows."""
-        labels = cast(Tensor, self._labels) / self.network.scale
-        inputs = self.network.standardised(self.rows.batch(self.training_rows))
-        return inputs.flatten(1).double().numpy(), labels.flatten(1).double().numpy()
 
     def loss(self, rows: IntArray, epoch: int) -> Tensor:
         """Return the loss of some training rows in an epoch."""

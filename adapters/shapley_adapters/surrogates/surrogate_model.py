@@ -19,7 +19,7 @@ from ..array_types import IntArray, ValueArray
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.game import Game
-from .training_options import ScheduleOptions, SurrogateOptions
+from ..training_fields import ScheduleOptions, SurrogateOptions
 
 if TYPE_CHECKING:
     from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate

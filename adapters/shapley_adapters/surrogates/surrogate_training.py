@@ -28,7 +28,7 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
-from .training_options import SurrogateOptions
+from ..training_fields import SurrogateOptions
 
 _ROWS_AT_ONCE = 2**14
 
