@@ -76,7 +76,7 @@ class Schedule(ScheduleOptions):
     """Epochs, learning rate and held-out rows of a training by AdamW; the options are checked."""
 
     rows_per_step: int
-    seed: int
+    seed: Any  # an int, once it is checked
 
     def __post_init__(self) -> None:
         self.seed = checked_seed(self.seed)
@@ -89,7 +89,7 @@ class Schedule(ScheduleOptions):
                 checked_positive(name, getattr(self, name))
 
     @classmethod
-    def of(cls: type[ScheduleT], options: ScheduleOptions) -> ScheduleT:
+    def of(cls: type[ScheduleT], options: object) -> ScheduleT:
         """Return the training that the options of a host describe."""
         return cls(**{name: getattr(options, name) for name in cls.__dataclass_fields__})
 

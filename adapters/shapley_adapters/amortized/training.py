@@ -284,8 +284,8 @@ class Objective:
         if isinstance(student, FittedRegressor):
             labels = cast(Tensor, self._labels) / self.network.scale
             inputs = self.network.standardised(self.rows.batch(self.training_rows))
-            numbers = (part.flatten(1).double().numpy() for part in (inputs, labels))
-            student.learn(*numbers, training.seed)
+            x, y = (part.flatten(1).double().numpy() for part in (inputs, labels))
+            student.learn(x, y, training.seed)
             with torch.no_grad():
                 self.validate(0, float(self.loss(self.training_rows, 0)))
             return
