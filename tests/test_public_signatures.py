@@ -1,8 +1,9 @@
 """Public names, parameters and defaults, as users rely on them.
 
 `tests/public_signatures.txt` holds them. Type checkers and editors read those of the classes that
-are built of estimators in a stub of each host. Who changes one on purpose writes the files anew,
-with `python tests/test_public_signatures.py`, and a line of the CHANGELOG.
+are built of estimators, and of the functions that are built of criteria, in stubs of each host. Who
+changes one on purpose writes the files anew, with `python tests/test_public_signatures.py`, and a
+line of the CHANGELOG.
 """
 
 import importlib
@@ -17,7 +18,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
 OWN = ("captum_ext", "shap_ext", "shapley_adapters")
-STUBS = ("captum_ext.attributions", "shap_ext.explainers")
+STUBS = (
+    "captum_ext.attributions",
+    "captum_ext.criteria",
+    "shap_ext.criteria",
+    "shap_ext.explainers",
+)
 
 
 def test_public_signatures_are_those_of_the_snapshot():
@@ -31,7 +37,7 @@ def test_public_signatures_are_those_of_the_snapshot():
 
 
 @pytest.mark.parametrize("package", STUBS)
-def test_stubs_have_the_classes_that_are_built_of_estimators(package):
+def test_stubs_have_the_classes_and_functions_that_are_built(package):
     path, text = stub(package)
     assert path.read_text("utf-8") == text, "Run python tests/test_public_signatures.py."
 
@@ -119,6 +125,9 @@ def stub(name_of_package):
     lines = [f"{by_hand}__all__ = [", *(f'    "{name}",' for name in public), "]"]
     for name in public:
         kind = getattr(package, name)
+        if inspect.isfunction(kind) and kind.__globals__ is not vars(package):
+            lines += function_in_stub(kind) if kind.__module__ == name_of_package else []
+            continue
         if "_option_names" not in vars(kind):
             continue  # is not built of an estimator
         options = inspect.signature(kind).parameters
@@ -126,14 +135,29 @@ def stub(name_of_package):
         lines += ["", f"class {name}({kind.__base__.__name__}):", f'    """{summary}"""', ""]
         own = inspect.get_annotations(kind)
         lines += [f"    {option}: {own[option]}" for option in own if option in options]
-        arguments = [
-            f"        {option}: {one.annotation}{'' if one.default is one.empty else ' = ...'},"
-            for option, one in options.items()
-        ]
-        n_by_position = sum(one.kind is not one.KEYWORD_ONLY for one in options.values())
-        arguments.insert(n_by_position, "        *,")
+        arguments = [f"    {argument}" for argument in arguments_in_stub(options.values())]
         lines += ["    def __init__(", "        self,", *arguments, "    ) -> None: ..."]
     return path, "\n".join([*lines, ""])
+
+
+def function_in_stub(function):
+    signature, (summary, *_) = inspect.signature(function), function.__doc__.splitlines()
+    arguments = arguments_in_stub(signature.parameters.values())
+    end = f") -> {signature.return_annotation}:"
+    return ["", f"def {function.__name__}(", *arguments, end, f'    """{summary}"""']
+
+
+def arguments_in_stub(parameters):
+    arguments = [
+        f"    {one.name}: {one.annotation}{'' if one.default is one.empty else ' = ...'},"
+        for one in parameters
+    ]
+    n_by_position = sum(one.kind is not one.KEYWORD_ONLY for one in parameters)
+    return (
+        arguments[:n_by_position]
+        + ["    *,"] * (n_by_position < len(arguments))
+        + [*arguments[n_by_position:]]
+    )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
@@ -48,6 +49,23 @@ def fill_docstring(kind: KindT, **texts: str) -> KindT:
         docstring = docstring.replace(f"{{{name}}}", text.replace("\n    ", "\n"))
     kind.__doc__ = docstring
     return kind
+
+
+def docstring_sections(owner: Any) -> dict[str, str]:
+    """Return the sections of a docstring by title; what comes before them has none."""
+    text = inspect.cleandoc(owner.__doc__ or "")  # empty under `python -OO`
+    first, *others = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+    named = zip(others[::2], others[1::2], strict=True)
+    return {"": first.strip()} | {title: section.strip() for title, section in named}
+
+
+def docstring_of(sections: Mapping[str, str]) -> str:
+    """Return the docstring of sections, by title; those without text are left out."""
+    return "\n\n".join(
+        f"{title}\n{'-' * len(title)}\n{section}" if title else section
+        for title, section in sections.items()
+        if section
+    )
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:

@@ -147,25 +147,6 @@ class BaseExplainer:
         return ExplainerResult(values, base, errors, half_widths, explanation, n_evaluations)
 
 
-def in_form_of(example: Any, rows: FloatArray) -> Any:
-    """Return rows as a DataFrame where the given ones are one.
-
-    Columns of whole numbers or truth values keep their type as long as the rows keep to it.
-    """
-    columns = getattr(example, "columns", None)
-    if columns is None:
-        return rows
-    frame = type(example)(rows, columns=columns)
-    if not columns.is_unique:
-        return frame
-    dtypes = {
-        name: kind
-        for name, kind in example.dtypes.items()
-        if kind.kind in "iub" and (frame[name] == frame[name].astype(kind)).all()
-    }
-    return frame.astype(dtypes)
-
-
 def check_explainer(name: str, explainer: object) -> None:
     """Raise an error if the object cannot explain rows."""
     is_object = not isinstance(explainer, type)

@@ -29,13 +29,12 @@ from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.model_outputs import as_outputs
 
 from ..argument_types import Rows, Table
-from ..explainers.criteria_games import rows_with_game
+from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.explained_function import prediction_function
 from ..results.explanations import folded, has_outputs
 from ..shap_internals import background_of
-from .base_explainers import in_form_of
 from .candidate_explainer import CandidateExplainer, explained_by_all
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")

@@ -11,7 +11,6 @@ import copyreg
 import dataclasses
 import inspect
 import numbers
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from inspect import Parameter
@@ -21,7 +20,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 import numpy as np
 
 from ..array_types import ValueArray
-from ..constructors import write_constructor
+from ..constructors import docstring_of, docstring_sections, write_constructor
 from ..errors import EstimatorError, InvalidArgumentError, InvalidArgumentTypeError
 from .protocol import Declaration, Design, DesignRequest, Solution
 
@@ -232,18 +231,12 @@ def _merged_docstring(owners: Sequence[Any], shared: Sequence[str], examples: st
     parameters = "\n".join(shared).replace("\n    ", "\n")
     merged = {"": "", "Parameters": parameters}
     for owner in owners:
-        text = inspect.cleandoc(owner.__doc__ or "")  # empty under `python -OO`
-        first, *others = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
-        sections = {"": first} | dict(zip(others[::2], others[1::2], strict=True))
-        for title, section in sections.items():
+        for title, section in docstring_sections(owner).items():
             between = "\n" if title == "Parameters" else "\n\n"
-            merged[title] = f"{merged.get(title, '')}{between}{section.strip()}".strip()
+            merged[title] = f"{merged.get(title, '')}{between}{section}".strip()
     if examples:
         merged.setdefault("Examples", examples)
-    return "\n\n".join(
-        f"{title}\n{'-' * len(title)}\n{section}" if title else section
-        for title, section in merged.items()
-    )
+    return docstring_of(merged)
 
 
 def _annotation(option: Parameter) -> Any:
