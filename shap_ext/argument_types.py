@@ -71,9 +71,6 @@ Outputs: TypeAlias = "Sequence[int] | IntArray | OpChain | None"
 ModelOutput: TypeAlias = "npt.ArrayLike | pd.DataFrame | pd.Series | Tensor"
 """The return value of a model, one entry for each row."""
 
-Metric: TypeAlias = str | Callable[..., float]
-"""The name of a distance, or a function of two rows."""
-
 Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
 """The type of a column."""
 

@@ -6,12 +6,13 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import captum.attr
 from torch import Tensor
 
 import shapley_adapters.aggregation as core
+from shapley_adapters.aggregation.aggregators import with_options_of
 from shapley_adapters.aggregation.base_explainers import latest_evaluations, name_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
@@ -47,6 +48,7 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
 
     _results = ("last_aggregate", "last_evaluations")
     _through_futures = False
+    _kind: ClassVar[type[Any]]
 
     attribution_methods: Sequence[Any] = field(kw_only=False)
     last_aggregate: core.Aggregate | None = field(default=None, init=False)
@@ -55,6 +57,7 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     def __post_init__(self) -> None:
         self.attribution_methods = checked_methods("attribution_methods", self.attribution_methods)
         super().__init__(getattr(self.attribution_methods[0], "forward_func", None))
+        self._aggregator()  # refuses options that cannot be used
 
     @property
     def multiplies_by_inputs(self) -> bool:
@@ -66,7 +69,7 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
 
     def _aggregator(self) -> Any:
         """Return the aggregator of the core with the options of this object."""
-        raise NotImplementedError
+        return with_options_of(self._kind, self)
 
     @attribute_method
     def attribute(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from typing import Any
@@ -12,13 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shapley_adapters.aggregation import (
-    Aggregate,
-    NeighbourIndex,
-    NeighbourSearch,
-    averaged_over_neighbours,
-)
+from shapley_adapters.aggregation import Aggregate, averaged_over_neighbours
 from shapley_adapters.aggregation.base_explainers import RowCache, name_of
+from shapley_adapters.aggregation.neighbours import NeighbourOptions, check_embedding
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -40,11 +35,9 @@ from .base_explainers import (
     takes,
 )
 
-_NEIGHBOURS = 10
-
 
 @write_constructor
-class AVA(NamedAttribution):
+class AVA(NamedAttribution, NeighbourOptions):
     """An input attributed by the Shapley values of its nearest neighbours.
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
@@ -83,13 +76,6 @@ class AVA(NamedAttribution):
 
     attribution_method: Method = field(kw_only=False)
     dataset: Inputs = field(kw_only=False)
-    n_neighbors: int | None = None
-    metric: str | Callable[..., float] = "euclidean"
-    metric_params: Mapping[str, Any] | None = None
-    normalized: bool = True
-    at_zero: str = "only"
-    smoothing: float = 0.0
-    embed: Callable[..., Inputs] | None = None
     last_aggregate: Aggregate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -97,16 +83,7 @@ class AVA(NamedAttribution):
         super().__init__(getattr(self.attribution_method, "forward_func", None))
         self._is_tuple = isinstance(self.dataset, tuple)
         self.dataset = checked_inputs(self.dataset)
-        n_rows = len(self.dataset[0])
-        search = NeighbourSearch(
-            min(_NEIGHBOURS, n_rows) if self.n_neighbors is None else self.n_neighbors,
-            self.metric,
-            self.metric_params,
-            self.normalized,
-            self.at_zero,
-            self.smoothing,
-        )
-        self._index = NeighbourIndex(self._embeddings(self.dataset), search)
+        self._index = self._index_of(self._embeddings("dataset", self.dataset))
         self.forget()
 
     @property
@@ -165,7 +142,7 @@ class AVA(NamedAttribution):
         methods = [self.attribution_method]
         arguments = shared_by_all(methods, shared_arguments(methods, kwargs), n_examples)
         self._renew(arguments)
-        near = self._index.nearest(self._embeddings(tensors))
+        near = self._index.nearest(self._embeddings("inputs", tensors))
         weights = self._index.search.weights(near.distances)
         for target_of_rows in dict.fromkeys(targets):
             cache = self._caches.setdefault(target_of_rows, RowCache(len(self.dataset[0])))
@@ -192,10 +169,10 @@ class AVA(NamedAttribution):
 
     def _renew(self, arguments: dict[str, Any]) -> None:
         """Drop attributions that were computed with other arguments or another model."""
-        terms = (module_version(self.forward_func), arguments)
-        if self._terms is None or not _same(terms, self._terms):
+        terms = module_version(self.forward_func), _contents(arguments)
+        if terms != self._terms:
             self.forget()
-            self._terms = (terms[0], _copy_of(arguments))
+            self._terms = terms
 
     def _attribute_rows(
         self, target: Target, arguments: dict[str, Any], indices: IntArray
@@ -217,18 +194,14 @@ class AVA(NamedAttribution):
         self._layouts[target] = layout
         return (values,)
 
-    def _embeddings(self, tensors: tuple[Tensor, ...]) -> FloatArray:
+    def _embeddings(self, name: str, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:
             with torch.no_grad():
                 embeddings = self.embed(*copied(tensors))
             tensors = embeddings if isinstance(embeddings, tuple) else (embeddings,)
         flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
         numbers: FloatArray = np.concatenate(flat, axis=1)
-        if not np.isfinite(numbers).all():
-            raise InvalidArgumentError(
-                "inputs or dataset hold numbers that are not finite, to which there is no "
-                "distance. Pass embed=, a function that turns them into finite numbers."
-            )
+        check_embedding(name, numbers)
         return numbers
 
 
@@ -241,27 +214,14 @@ def _example_targets(target: Target, n_examples: int) -> list[Any]:
     return [target] * n_examples
 
 
-def _copy_of(argument: object) -> Any:
-    """Return a copy that later changes do not reach."""
+def _contents(argument: object) -> Any:
+    """Return what says of nested arguments, by ==, whether they are equal, of any device."""
     if isinstance(argument, dict):
-        return {name: _copy_of(part) for name, part in argument.items()}
+        return {name: _contents(part) for name, part in argument.items()}
     if isinstance(argument, (tuple, list)):
-        return type(argument)(_copy_of(part) for part in argument)
+        return [_contents(part) for part in argument]
     if isinstance(argument, Shared):
-        return Shared(_copy_of(argument.value))
-    return argument.detach().clone() if isinstance(argument, Tensor) else argument
-
-
-def _same(a: object, b: object) -> bool:
-    """Return whether two nested arguments are equal."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
-    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
-        return len(a) == len(b) and all(map(_same, a, b))
-    if isinstance(a, Shared) and isinstance(b, Shared):
-        return _same(a.value, b.value)
-    if isinstance(a, np.ndarray):
-        return isinstance(b, np.ndarray) and np.array_equal(a, b)
-    return a is b or (type(a) is type(b) and not isinstance(a, Tensor) and bool(a == b))
+        return Shared, _contents(argument.value)
+    if isinstance(argument, (Tensor, np.ndarray)):
+        return type(argument), argument.dtype, argument.shape, argument.tolist()
+    return type(argument), argument

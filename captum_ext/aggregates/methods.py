@@ -42,18 +42,13 @@ class Centroid(AggregateAttribution):
     tensor([[ 2., -4.]])
     """
 
+    _kind = core.Centroid
+
     distance: str | float = "l2"
     power: float | None = None
     scale: str = "none"
     order: str = "value"
     approximate: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._aggregator()  # refuses options that cannot be used
-
-    def _aggregator(self) -> core.Centroid:
-        return core.Centroid(self.distance, self.power, self.scale, self.order, self.approximate)
 
 
 @write_constructor
@@ -83,21 +78,14 @@ class LowComplexity(AggregateAttribution):
     tensor([[1.0000, 2.5000, 0.0000]])
     """
 
+    _kind = core.LowComplexity
+
     method: str = "descent"
     scale: str = "none"
     n_steps: int = 20
     n_rounds: int = 20
     tolerance: float = 1e-3
     n_points: int = 1000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._aggregator()  # refuses options that cannot be used
-
-    def _aggregator(self) -> core.LowComplexity:
-        return core.LowComplexity(
-            self.method, self.scale, self.n_steps, self.n_rounds, self.tolerance, self.n_points
-        )
 
 
 def combine(attributions: Sequence[Any], aggregator: Aggregator) -> Any:

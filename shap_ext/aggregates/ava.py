@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from shapley_adapters.aggregation import (
-    Aggregate,
-    NeighbourIndex,
-    NeighbourSearch,
-    SpentEvaluations,
-    averaged_over_neighbours,
-)
+from shapley_adapters.aggregation import Aggregate, SpentEvaluations, averaged_over_neighbours
 from shapley_adapters.aggregation.base_explainers import RowCache
+from shapley_adapters.aggregation.neighbours import NeighbourOptions, check_embedding
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from ..argument_types import ExplainerLike, Metric, Model, Table
+from ..argument_types import ExplainerLike, Model, Table
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import inner_model, is_torch_module
@@ -31,12 +26,10 @@ from ..shap_internals import background_of
 from .aggregate_explainer import AggregateExplainer, Combination, Spread
 from .base_explainers import BaseExplainer, check_explainer
 
-_NEIGHBOURS = 10
-
 
 @documented
 @write_constructor
-class AVAExplainer(AggregateExplainer):
+class AVAExplainer(AggregateExplainer, NeighbourOptions):
     """A row explained by the Shapley values of its nearest neighbours (AVA).
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
@@ -94,13 +87,6 @@ class AVAExplainer(AggregateExplainer):
 
     explainer: ExplainerLike = "oddgp"
     dataset: Any = None
-    n_neighbors: int | None = None
-    metric: Metric = "euclidean"
-    metric_params: Mapping[str, Any] | None = None
-    normalized: bool = True
-    at_zero: str = "only"
-    smoothing: float = 0.0
-    embed: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.dataset is None:
@@ -108,7 +94,7 @@ class AVAExplainer(AggregateExplainer):
         super().__post_init__()
         check_explainer("explainer", self.explainer)
         self.dataset = _checked_data(self.dataset)
-        self._index = NeighbourIndex(self._embeddings(self.dataset, "dataset"), self._search())
+        self._index = self._index_of(self._embeddings(self.dataset, "dataset"))
         self.forget()
 
     def forget(self) -> None:
@@ -122,16 +108,6 @@ class AVAExplainer(AggregateExplainer):
 
     def _specs(self) -> list[Any]:
         return [self.explainer]
-
-    def _search(self) -> NeighbourSearch:
-        return NeighbourSearch(
-            min(_NEIGHBOURS, len(self.dataset)) if self.n_neighbors is None else self.n_neighbors,
-            self.metric,
-            self.metric_params,
-            self.normalized,
-            self.at_zero,
-            self.smoothing,
-        )
 
     def _combine(
         self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
@@ -185,11 +161,7 @@ class AVAExplainer(AggregateExplainer):
                 f"{name} holds values that are not numbers, between which there is no distance. "
                 "Pass embed=, a function that turns rows into numbers."
             ) from error
-        if not np.isfinite(numbers).all():
-            raise InvalidArgumentError(
-                f"{name} holds numbers that are not finite, to which there is no distance. Pass "
-                "embed=, a function that turns rows into finite numbers."
-            )
+        check_embedding(name, numbers)
         return numbers
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from shapley_adapters.aggregation import SpentEvaluations
+from shapley_adapters.aggregation.aggregators import with_options_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
@@ -24,7 +25,17 @@ DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 class CandidateExplainer(AggregateExplainer):
     """Base of the aggregates of several explainers' answers for the same rows."""
 
+    _kind: ClassVar[type[Any]]
+
     explainers: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._specs()  # refuses explainers that cannot be used, as the next line options
+        self._check_options()
+
+    def _check_options(self) -> None:
+        with_options_of(self._kind, self)
 
     def _specs(self) -> list[Any]:
         explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
@@ -38,16 +49,16 @@ class CandidateExplainer(AggregateExplainer):
             check_explainer(f"explainers[{index}]", explainer)
         return list(explainers)
 
-    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> Any:
+    def _aggregator(self, arguments: Mapping[str, Any]) -> Any:
         """Return the aggregator of the core with the options of this object."""
-        raise NotImplementedError
+        return with_options_of(self._kind, self)
 
     def _combine(
         self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
     ) -> Combination:
         base_explainers = self._base_explainers()
         results = explained_by_all(base_explainers, rows, arguments)
-        aggregator = self._aggregator(rows, arguments)
+        aggregator = self._aggregator(arguments)
         with_outputs = has_outputs(results[0].values, rows)
         aggregate = aggregator([folded(result.values, with_outputs) for result in results])
         self.last_aggregate = aggregate

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 import shapley_adapters.aggregation as core
-from shapley_adapters.aggregation import (
-    ComplexityLoss,
-    CriterionLoss,
-    SensitivityLoss,
-    UnfaithfulnessLoss,
-    on_one_scale,
-)
-from shapley_adapters.aggregation.convex import Loss
-from shapley_adapters.arguments import checked_choice, checked_seed
+from shapley_adapters.aggregation.convex import check_criterion, loss_of_criterion
+from shapley_adapters.arguments import checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.faithfulness import removal_losses
-from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.model_outputs import as_outputs
@@ -38,123 +30,6 @@ from ..shap_internals import background_of
 from .candidate_explainer import CandidateExplainer, explained_by_all
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
-
-Explain = Callable[[Any], tuple[list[FloatArray], bool]]
-"""Rows to the values of all base explainers, and whether their last axis counts outputs."""
-
-
-@dataclass(frozen=True)
-class ConvexFitData:
-    """Rows, the function that explains them, and the explainer that holds the options."""
-
-    explainer: Any
-    explain: Explain
-    rows: Any
-
-    @staticmethod
-    def check(weights: object, neighbourhood: object, complexity_weight: object) -> None:
-        """Raise an error if weights cannot be learned with these options."""
-        if isinstance(weights, str):
-            checked_choice("weights", weights, LEARNED)
-            if weights in ("sensitivity", "trade_off") and neighbourhood is None:
-                raise InvalidArgumentError(
-                    f"weights={weights!r} needs neighbourhood=, such as "
-                    "Neighbourhood(radius=0.1), from which neighbours are drawn."
-                )
-        if neighbourhood is not None and not isinstance(neighbourhood, Neighbourhood):
-            raise InvalidArgumentError(
-                "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
-                f"{type(neighbourhood).__name__}."
-            )
-        if (
-            not isinstance(complexity_weight, numbers.Real)
-            or not 0 <= float(complexity_weight) < np.inf
-        ):
-            raise InvalidArgumentError(
-                "complexity_weight must be a finite number, not negative; got "
-                f"{complexity_weight!r}."
-            )
-
-    @classmethod
-    def from_rows(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
-        """Check the rows and return the data."""
-        if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
-            raise InvalidArgumentError(
-                "dataset= is needed, rows on which weights are learned, unless masker= is a table."
-            )
-        return cls(explainer, explain, plain_array_of(pandas_frame(rows, "dataset"), "dataset"))
-
-    def loss(self, weights: str | Callable[[FloatArray], Any], complexity_weight: float) -> Loss:
-        """Return the loss that the name of a criterion, or a function, stands for."""
-        if not isinstance(weights, str):
-            return CriterionLoss(self._candidates(self.rows), weights)
-        if weights == "complexity":
-            return self.complexity()
-        if weights == "sensitivity":
-            return self.sensitivity()
-        if weights == "faithfulness":
-            return self.unfaithfulness()
-        complexity, sensitivity = self.complexity(), self.sensitivity()
-        return lambda w: sensitivity(w) + complexity_weight * complexity(w)
-
-    def complexity(self) -> ComplexityLoss:
-        """Return the complexity of combinations for the rows."""
-        return ComplexityLoss(self._candidates(self.rows))
-
-    def sensitivity(self) -> SensitivityLoss:
-        """Return how combinations differ between rows and neighbours that keep the prediction."""
-        around = self.explainer.neighbourhood
-        ConvexFitData.check("sensitivity", around, 0)
-        predict = prediction_function(self.explainer.model)
-
-        def explain(rows: FloatArray) -> FloatArray:
-            return np.moveaxis(self._per_output(in_form_of(self.rows, rows)), 0, 1)
-
-        explanations = explained_neighbours(
-            explain,
-            lambda rows: as_outputs(predict(in_form_of(self.rows, rows)), len(rows)),
-            self.rows,
-            around,
-            seed=self.explainer.seed,
-        )
-        return SensitivityLoss.from_explanations(*explanations)
-
-    def unfaithfulness(self) -> UnfaithfulnessLoss:
-        """Return the distance of combinations from the changes of output without features."""
-        explainer = self.explainer
-        game = rows_with_game(
-            explainer.model, explainer.masker, self.rows, explainer.link, self._groups()
-        ).game
-        candidates = self._per_output(self.rows)
-        n_candidates, n_rows, n_outputs, n_features = candidates.shape
-        if n_features != game.n_players:
-            raise InvalidArgumentError(
-                f"weights='faithfulness': the explainers explain {n_features} features, but the "
-                f"rows have {game.n_players} players. Where they explain groups of columns, one of "
-                "them must be an explainer of this package with groups=."
-            )
-        subsets, losses = removal_losses(game, n_outputs, seed=explainer.seed)
-        merged = candidates.reshape(n_candidates, n_rows * n_outputs, n_features)
-        return UnfaithfulnessLoss.from_candidates(
-            merged, subsets, losses.reshape(n_rows * n_outputs, -1)
-        )
-
-    def _groups(self) -> Any:
-        """Return the groups of columns of the first base explainer that has any."""
-        candidates = (getattr(explainer, "groups", None) for explainer in self.explainer._specs())
-        return next((groups for groups in candidates if groups is not None), None)
-
-    def _per_output(self, rows: Table) -> FloatArray:
-        """Return the explanations of all base explainers, (G, R, K, M)."""
-        values, with_outputs = self.explain(rows)
-        arrays = np.array([folded(array, with_outputs) for array in values])
-        per_output = arrays if with_outputs else arrays[:, :, None]
-        return on_one_scale(per_output, self.explainer.scale)
-
-    def _candidates(self, rows: Table) -> FloatArray:
-        """Return the explanations of all base explainers, one row per row and output, (G, R, M)."""
-        per_output = self._per_output(rows)
-        return per_output.reshape(len(per_output), -1, per_output.shape[3])
 
 
 @documented
@@ -218,16 +93,7 @@ class ConvexExplainer(CandidateExplainer):
     complexity_weight: float = 1.0
     neighbourhood: Neighbourhood | None = None
     scale: str = "none"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.learned_weights: core.LearnedWeights | None = None
-        n_explainers = len(self._specs())
-        if self._is_learned:
-            ConvexFitData.check(self.weights, self.neighbourhood, self.complexity_weight)
-            core.Convex(None, self.scale)
-        else:
-            core.Convex(self.weights, self.scale)(np.zeros((n_explainers, 1, 1)))
+    learned_weights: core.LearnedWeights | None = field(default=None, init=False)
 
     @property
     def _is_learned(self) -> bool:
@@ -243,14 +109,40 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
-        fit_data = self._fit_data(X, arguments)
-        loss = fit_data.loss(self.weights, self.complexity_weight)
-        self.learned_weights = core.learned_weights(
-            loss, len(self._specs()), seed=checked_seed(self.seed)
+        self._check_options()
+        rows = self._rows_to_learn(X)
+        base_explainers = self._base_explainers()
+        seed = checked_seed(self.seed)
+
+        def candidates(x: Table) -> FloatArray:
+            results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
+            with_outputs = has_outputs(results[0], x)
+            arrays = np.array([folded(values, with_outputs) for values in results])
+            return core.on_one_scale(arrays if with_outputs else arrays[:, :, None], self.scale)
+
+        def sensitivity() -> core.SensitivityLoss:
+            predict = prediction_function(self.model)
+            return core.SensitivityLoss.around(
+                lambda x: candidates(in_form_of(rows, x)),
+                lambda x: as_outputs(predict(in_form_of(rows, x)), len(x)),
+                rows,
+                self.neighbourhood,  # type: ignore[arg-type] # which is there: checked
+                seed=seed,
+            )
+
+        loss = loss_of_criterion(
+            self.weights,
+            lambda: candidates(rows),
+            {
+                "sensitivity": sensitivity,
+                "faithfulness": lambda: self._unfaithfulness(rows, candidates(rows), seed),
+            },
+            self.complexity_weight,
         )
+        self.learned_weights = core.learned_weights(loss, len(base_explainers), seed=seed)
         return self.learned_weights
 
-    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:
+    def _aggregator(self, arguments: Mapping[str, Any]) -> core.Convex:
         if not self._is_learned:
             return core.Convex(self.weights, self.scale)
         if self.learned_weights is None:
@@ -258,14 +150,44 @@ class ConvexExplainer(CandidateExplainer):
         weights = self.learned_weights.weights if self.learned_weights is not None else None
         return core.Convex(weights, self.scale)
 
-    def _fit_data(self, dataset: Rows | None, arguments: Mapping[str, Any]) -> ConvexFitData:
-        rows = self.dataset if dataset is None else dataset
+    def _check_options(self) -> None:
+        if not self._is_learned:
+            core.Convex(self.weights, self.scale)(np.zeros((len(self._specs()), 1, 1)))
+            return
+        core.Convex(None, self.scale)
+        check_criterion("weights", self.weights, LEARNED, self.neighbourhood)
+        weight = self.complexity_weight
+        if not isinstance(weight, numbers.Real) or not 0 <= float(weight) < np.inf:
+            raise InvalidArgumentError(
+                f"complexity_weight must be a finite number, not negative; got {weight!r}."
+            )
+
+    def _rows_to_learn(self, dataset: Rows | None) -> Any:
+        rows: Any = self.dataset if dataset is None else dataset
         if rows is None and self.masker is not None:
             rows = background_of(self.masker)
-        base_explainers = self._base_explainers()
+        if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
+            raise InvalidArgumentError(
+                "dataset= is needed, rows on which weights are learned, unless masker= is a table."
+            )
+        return plain_array_of(pandas_frame(rows, "dataset"), "dataset")
 
-        def explain(x: Table) -> Any:
-            results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
-            return results, has_outputs(results[0], x)
-
-        return ConvexFitData.from_rows(self, explain, rows)
+    def _unfaithfulness(
+        self, rows: Table, candidates: FloatArray, seed: int
+    ) -> core.UnfaithfulnessLoss:
+        """Return the distance of combinations from the changes of output without features."""
+        # Groups of columns are those of the first explainer that has any.
+        of_members = (getattr(explainer, "groups", None) for explainer in self._specs())
+        groups = next((groups for groups in of_members if groups is not None), None)
+        game = rows_with_game(self.model, self.masker, rows, self.link, groups).game
+        *_, n_outputs, n_features = candidates.shape
+        if n_features != game.n_players:
+            raise InvalidArgumentError(
+                f"weights='faithfulness': the explainers explain {n_features} features, but the "
+                f"rows have {game.n_players} players. Where they explain groups of columns, one of "
+                "them must be an explainer of this package with groups=."
+            )
+        subsets, losses = removal_losses(game, n_outputs, seed=seed)
+        merged = candidates.reshape(len(candidates), -1, n_features)
+        flat = losses.reshape(merged.shape[1], -1)
+        return core.UnfaithfulnessLoss.from_candidates(merged, subsets, flat)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Explanation, Table, Values
+from ..argument_types import Explanation, Values
 from ..explainers.shared_parameters import documented
 from ..results.explanations import folded, unfolded, with_outputs
 from .candidate_explainer import CandidateExplainer
@@ -68,20 +68,13 @@ class CentroidExplainer(CandidateExplainer):
     """
 
     name = "centroid"
+    _kind = core.Centroid
 
     distance: str | float = "l2"
     power: float | None = None
     scale: str = "none"
     order: str = "value"
     approximate: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._specs()  # raises errors for unusable options, as the next line does
-        self._aggregator(None, {})
-
-    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Centroid:
-        return core.Centroid(self.distance, self.power, self.scale, self.order, self.approximate)
 
 
 @documented
@@ -131,6 +124,7 @@ class LowComplexityExplainer(CandidateExplainer):
     """
 
     name = "low complexity"
+    _kind = core.LowComplexity
 
     method: str = "descent"
     scale: str = "none"
@@ -138,16 +132,6 @@ class LowComplexityExplainer(CandidateExplainer):
     n_rounds: int = 20
     tolerance: float = 1e-3
     n_points: int = 1000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._specs()  # raises errors for unusable options, as the next line does
-        self._aggregator(None, {})
-
-    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.LowComplexity:
-        return core.LowComplexity(
-            self.method, self.scale, self.n_steps, self.n_rounds, self.tolerance, self.n_points
-        )
 
 
 def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:

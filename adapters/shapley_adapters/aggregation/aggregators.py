@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,6 +110,11 @@ class Aggregate:
             [candidate_values[i] for i in indices], axis=0, weights=shares
         )
         return mean
+
+
+def with_options_of(kind: type[Any], owner: object) -> Any:
+    """Return an aggregator of a kind whose options are attributes of an object of a host."""
+    return kind(**{option.name: getattr(owner, option.name) for option in fields(kind)})
 
 
 class Aggregator(Protocol):

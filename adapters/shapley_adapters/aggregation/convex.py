@@ -5,17 +5,18 @@ A loss takes weights, (G,), and returns one number per input, (R,); lower is bet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # which loads its submodules where they are used
 
-from ..arguments import check_unmasked
+from ..arguments import check_unmasked, checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray
 from ..criteria.attribution_arrays import entropy_of_shares
 from ..criteria.faithfulness import pearson
+from ..criteria.neighbourhoods import Neighbourhood, explained_neighbours
 from ..errors import InvalidArgumentError
 from ..workers import one_blas_thread
 
@@ -98,6 +99,36 @@ class SensitivityLoss:
         flat = per_output.reshape(n_candidates, -1, n, n_features)
         return cls(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
 
+    @classmethod
+    def around(
+        cls,
+        candidates: Callable[..., FloatArray],
+        predict: Callable[[FloatArray], Any],
+        rows: Any,
+        neighbourhood: Neighbourhood,
+        *,
+        seed: int,
+        with_owners: bool = False,
+    ) -> SensitivityLoss:
+        """Return the loss between rows and their neighbours.
+
+        Parameters
+        ----------
+        candidates : callable
+            Takes rows, returns explanations (G, R, …, M).
+        predict, rows, neighbourhood, seed, with_owners
+            As in `shapley_adapters.criteria.measured_sensitivity`.
+        """
+
+        def explain(*points: Any) -> FloatArray:
+            found = candidates(*points)
+            return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
+
+        explanations = explained_neighbours(
+            explain, predict, rows, neighbourhood, seed=seed, with_owners=with_owners
+        )
+        return cls.from_explanations(*explanations)
+
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return μ_A, or μ_M, (R,)."""
         distances = np.linalg.norm(combined(weights, self.differences), axis=2)
@@ -162,6 +193,56 @@ class CriterionLoss:
                 f"returned shape {losses.shape}."
             )
         return losses
+
+
+def check_criterion(
+    name: str, criterion: object, known: tuple[str, ...], neighbourhood: object
+) -> None:
+    """Refuse a criterion of a user's argument for which no weights can be learned."""
+    if isinstance(criterion, str):
+        checked_choice(name, criterion, known)
+        if criterion in ("sensitivity", "trade_off") and neighbourhood is None:
+            raise InvalidArgumentError(
+                f"neighbourhood= is needed for {name}={criterion!r}, such as "
+                "Neighbourhood(radius=0.1), from which neighbours are drawn."
+            )
+    if neighbourhood is not None and not isinstance(neighbourhood, Neighbourhood):
+        raise InvalidArgumentError(
+            "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
+            f"{type(neighbourhood).__name__}."
+        )
+
+
+def loss_of_criterion(
+    criterion: str | Callable[[FloatArray], Any],
+    candidates: Callable[[], FloatArray],
+    losses: Mapping[str, Callable[[], Loss]],
+    complexity_weight: float = 1.0,
+) -> Loss:
+    """Return the loss that the name of a criterion, or a function, stands for.
+
+    Parameters
+    ----------
+    criterion : str or callable
+        `"complexity"`, `"trade_off"`, one of `losses`, or a criterion as in `CriterionLoss`.
+    candidates : callable
+        Returns the explanations of the inputs, (G, R, …, M). Each output is an input of its own.
+    losses : mapping
+        Functions that return the losses of further criteria.
+    complexity_weight : float
+        λ of `"trade_off"`, the sensitivity plus λ times the complexity.
+    """
+    if isinstance(criterion, str) and criterion in losses:
+        return losses[criterion]()
+    found = candidates()
+    per_output = found.reshape(len(found), -1, found.shape[-1])
+    if not isinstance(criterion, str):
+        return CriterionLoss(per_output, criterion)
+    complexity = ComplexityLoss(per_output)
+    if criterion == "complexity":
+        return complexity
+    sensitivity = losses["sensitivity"]()
+    return lambda weights: sensitivity(weights) + complexity_weight * complexity(weights)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import BoolArray, FloatArray, IntArray
+from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
 _MOST_NUMBERS = 2**23
@@ -104,6 +105,42 @@ class NeighbourSearch:
         if self.normalized:
             weights = weights / weights.sum(axis=1, keepdims=True)
         return weights
+
+
+@write_constructor
+class NeighbourOptions:
+    """Options of the hosts' explainers by neighbours, as in `NeighbourSearch`.
+
+    Attributes
+    ----------
+    n_neighbors : int, optional
+        How many neighbours explain a row; by default 10, or as many rows as the data have.
+    embed : callable, optional
+        Function of rows that returns the numbers between which distances are computed.
+    """
+
+    n_neighbors: int | None = None
+    metric: str | Callable[..., float] = "euclidean"
+    metric_params: Mapping[str, Any] | None = None
+    normalized: bool = True
+    at_zero: str = "only"
+    smoothing: float = 0.0
+    embed: Callable[..., Any] | None = None
+
+    def _index_of(self, points: FloatArray) -> NeighbourIndex:
+        options = {option.name: getattr(self, option.name) for option in fields(NeighbourSearch)}
+        if self.n_neighbors is None:
+            options["n_neighbors"] = min(NeighbourSearch.n_neighbors, len(points))
+        return NeighbourIndex(points, NeighbourSearch(**options))
+
+
+def check_embedding(name: str, numbers: FloatArray) -> None:
+    """Refuse numbers between which there is no distance."""
+    if not np.isfinite(numbers).all():
+        raise InvalidArgumentError(
+            f"{name} holds numbers that are not finite, to which there is no distance. Pass "
+            "embed=, a function that turns rows into finite numbers."
+        )
 
 
 @dataclass
