@@ -44,14 +44,15 @@ __all__ = [
 _hosted = partial(
     hosted, module=__name__, to_host=judged.tensor, returned="Tensor, (B,), in double precision"
 )
+_of_outputs = partial(_hosted, value_function=judged.OUTPUTS)
 
 complexity = _hosted(core.complexity, judged.values)
 absolute_error = _hosted(core.absolute_error, judged.values_and_exact)
 ranking_accuracy = _hosted(core.ranking_accuracy, judged.values_and_exact)
-faithfulness = _hosted(core.faithfulness, judged.values_and_game)
-monotonicity = _hosted(core.monotonicity, judged.values_and_game)
-insertion_curve = _hosted(core.insertion_curve, judged.values_and_game)
-deletion_curve = _hosted(core.deletion_curve, judged.values_and_game)
-masked_log_odds = _hosted(core.masked_log_odds, judged.values_and_log_probabilities)
+faithfulness = _of_outputs(core.faithfulness, judged.values_and_game)
+monotonicity = _of_outputs(core.monotonicity, judged.values_and_game)
+insertion_curve = _of_outputs(core.insertion_curve, judged.values_and_game)
+deletion_curve = _of_outputs(core.deletion_curve, judged.values_and_game)
+masked_log_odds = _hosted(core.masked_log_odds, judged.values_and_game)
 mse_v = _hosted(core.mse_v, judged.games)
 energy_score = _hosted(core.energy_score, judged.rows_and_draws)

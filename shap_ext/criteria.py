@@ -6,6 +6,8 @@ number per row, (R,), or per row and output, (R, K).
 
 from functools import partial
 
+from shap.links import identity
+
 import shapley_adapters.criteria as core
 from shapley_adapters.criteria import (
     CoalitionErrors,
@@ -39,14 +41,15 @@ __all__ = [
 ]
 
 _hosted = partial(hosted, module=__name__, returned="array, (R,) or (R, K)")
+_of_outputs = partial(_hosted, value_function=judged.OUTPUTS)
 
 complexity = _hosted(core.complexity, judged.values)
 absolute_error = _hosted(core.absolute_error, judged.values_and_exact)
 ranking_accuracy = _hosted(core.ranking_accuracy, judged.values_and_exact)
-faithfulness = _hosted(core.faithfulness, judged.values_and_game)
-monotonicity = _hosted(core.monotonicity, judged.values_and_game)
-insertion_curve = _hosted(core.insertion_curve, judged.values_and_game)
-deletion_curve = _hosted(core.deletion_curve, judged.values_and_game)
-masked_log_odds = _hosted(core.masked_log_odds, judged.values_and_log_probabilities)
+faithfulness = _of_outputs(core.faithfulness, judged.values_and_game)
+monotonicity = _of_outputs(core.monotonicity, judged.values_and_game)
+insertion_curve = _of_outputs(core.insertion_curve, judged.values_and_game)
+deletion_curve = _of_outputs(core.deletion_curve, judged.values_and_game)
+masked_log_odds = _hosted(core.masked_log_odds, judged.values_and_game, link=identity)
 mse_v = _hosted(core.mse_v, judged.games)
 energy_score = _hosted(core.energy_score, judged.rows_and_draws)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,15 @@ def _can_be_path(path: Path) -> bool:
     except UnicodeEncodeError:  # half of a character
         return False
     return "\0" not in str(path) and len(fsencode(path.name)) <= _LONGEST_NAME
+
+
+def checked_number(name: str, value: Any, what: str, is_usable: Callable[[float], bool]) -> float:
+    """Return `value` as a float if it is a real number, and `what` the user may pass."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidArgumentTypeError(f"{name} must be {what}; got {value!r}.")
+    if not is_usable(float(value)):
+        raise InvalidArgumentError(f"{name} must be {what}; got {value!r}.")
+    return float(value)
 
 
 def checked_positive(name: str, value: Any, what: str = "a positive number") -> float:

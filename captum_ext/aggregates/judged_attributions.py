@@ -16,12 +16,19 @@ from shapley_adapters.criteria import Neighbourhood, Sensitivity
 from shapley_adapters.criteria.coalition_errors import Draw
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
+from shapley_adapters.games.value_functions import (
+    ValueFunction,
+    ValueFunctionOrName,
+    checked_log_probability,
+)
 
 from ..argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..attributions.coalition_attribution import AttributeCall, CoalitionAttribution
 from ..conditional import ConditionalBaselines
 from .base_explainers import DrawnInputs, arguments_for, arrays_of
+
+OUTPUTS = ValueFunction("raw")
+"""What most criteria judge: the outputs as they are."""
 
 
 def values(attributions: Attributions) -> tuple[FloatArray]:
@@ -62,6 +69,7 @@ def values_and_game(
     additional_forward_args: object = None,
     feature_mask: FeatureMask = None,
     *,
+    value_function: ValueFunctionOrName = "log_probability",
     of_groups: str = "shared",
 ) -> tuple[FloatArray, Any]:
     """Return the attribution of each player, (B, M), and the game.
@@ -72,48 +80,46 @@ def values_and_game(
         Attributions of one output, in the shape of the inputs.
     forward_func, inputs, baselines, target, additional_forward_args, feature_mask
         As in captum's methods.
+    value_function : "log_probability" or ValueFunction
+        For the class `target`, by default the class that the model predicts.
     of_groups : {"shared", "sum"}
         How to compute the attribution of a group of `feature_mask`. `"shared"`: all features of the
         group have the same number, as perturbation methods return it. `"sum"`: the sum over the
         group's features, for methods without groups.
     """
-    call = _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask)
-    return _values_of_players(attributions, call, of_groups)
-
-
-def values_and_log_probabilities(
-    attributions: Attributions,
-    forward_func: ForwardFunction,
-    inputs: Inputs,
-    baselines: Baselines = None,
-    target: Target = None,
-    additional_forward_args: object = None,
-    feature_mask: FeatureMask = None,
-    *,
-    value_function: ValueFunctionOrName = "log_probability",
-    of_groups: str = "shared",
-) -> tuple[FloatArray, Any]:
-    """Return the attribution of each player, and the game of the logarithm of a probability.
-
-    Parameters
-    ----------
-    attributions, forward_func, inputs, baselines, additional_forward_args, feature_mask, of_groups
-        As in `faithfulness`.
-    target : optional
-        The class, by default the class that the model predicts.
-    value_function : "log_probability" or ValueFunction
-        For the class `target`.
-    """
-    call = _call(
-        forward_func,
-        inputs,
-        baselines,
-        target,
-        additional_forward_args,
-        feature_mask,
-        checked_log_probability(value_function),
-    )
-    return _values_of_players(attributions, call, of_groups)
+    if value_function is not OUTPUTS:
+        value_function = checked_log_probability(value_function)
+    given = inputs, baselines, target, additional_forward_args, feature_mask
+    call = _call(value_function, forward_func, *given)
+    checked_choice("of_groups", of_groups, ("shared", "sum"))
+    groups = call.game.groups
+    arrays = arrays_of("attributions", attributions)
+    input_shapes = [tuple(tensor.shape) for tensor in call.game.inputs]
+    if [array.shape for array in arrays] != input_shapes:
+        raise InvalidArgumentError(
+            f"attributions have shapes {[array.shape for array in arrays]}; attributions of one "
+            f"output must have the shapes of the inputs, {input_shapes}."
+        )
+    n_rows = len(arrays[0])
+    total = np.zeros((n_rows, groups.n_players))
+    count = np.zeros((n_rows, groups.n_players))
+    rows = np.arange(n_rows)[:, None]
+    flat = [array.reshape(n_rows, -1) for array in arrays]
+    for values, players in zip(flat, groups.players, strict=True):
+        np.add.at(total, (rows, players), values)
+        np.add.at(count, (rows, players), 1.0)
+    game = call.game if call.valued is None else call.valued
+    if of_groups == "sum":
+        return total, game
+    shared = total / np.maximum(count, 1)
+    for values, players in zip(flat, groups.players, strict=True):
+        rounding = 1e-6 * np.abs(values).max()
+        if not np.allclose(shared[rows, players], values, rtol=1e-4, atol=rounding):
+            raise InvalidArgumentError(
+                "attributions differ within groups of feature_mask. Pass of_groups='sum', which "
+                "adds them up."
+            )
+    return shared, game
 
 
 def games(
@@ -132,8 +138,8 @@ def games(
         As in captum's methods. The inputs should be examples that the distribution was not fitted
         to.
     """
-    call = _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask)
-    return (call.game,)
+    arguments = inputs, baselines, target, additional_forward_args, feature_mask
+    return (_call(OUTPUTS, forward_func, *arguments).game,)
 
 
 def rows_and_draws(inputs: Tensor, baselines: ConditionalBaselines) -> tuple[FloatArray, Draw]:
@@ -224,51 +230,10 @@ def sensitivity(
 
 
 def _call(
-    forward_func: ForwardFunction,
-    inputs: Inputs,
-    baselines: Baselines,
-    target: Target,
-    additional: object,
-    feature_mask: FeatureMask,
-    value_function: ValueFunctionOrName = "raw",
+    value_function: ValueFunctionOrName, forward_func: ForwardFunction, *arguments: Any
 ) -> AttributeCall:
     method = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
-    return method.checked_call(inputs, baselines, target, additional, feature_mask, None)
-
-
-def _values_of_players(
-    attributions: Attributions, call: AttributeCall, of_groups: str
-) -> tuple[FloatArray, Any]:
-    """Return the attribution of each player, (B, M), and the game."""
-    checked_choice("of_groups", of_groups, ("shared", "sum"))
-    inputs, groups = call.game.inputs, call.game.groups
-    arrays = arrays_of("attributions", attributions)
-    input_shapes = [tuple(tensor.shape) for tensor in inputs]
-    if [array.shape for array in arrays] != input_shapes:
-        raise InvalidArgumentError(
-            f"attributions have shapes {[array.shape for array in arrays]}; attributions of one "
-            f"output must have the shapes of the inputs, {input_shapes}."
-        )
-    n_rows = len(arrays[0])
-    total = np.zeros((n_rows, groups.n_players))
-    count = np.zeros((n_rows, groups.n_players))
-    rows = np.arange(n_rows)[:, None]
-    flat = [array.reshape(n_rows, -1) for array in arrays]
-    for values, players in zip(flat, groups.players, strict=True):
-        np.add.at(total, (rows, players), values)
-        np.add.at(count, (rows, players), 1.0)
-    game = call.game if call.valued is None else call.valued
-    if of_groups == "sum":
-        return total, game
-    shared = total / np.maximum(count, 1)
-    for values, players in zip(flat, groups.players, strict=True):
-        rounding = 1e-6 * np.abs(values).max()
-        if not np.allclose(shared[rows, players], values, rtol=1e-4, atol=rounding):
-            raise InvalidArgumentError(
-                "attributions differ within groups of feature_mask. Pass of_groups='sum', which "
-                "adds them up."
-            )
-    return shared, game
+    return method.checked_call(*arguments, None)
 
 
 def _flat(attributions: Attributions) -> FloatArray:

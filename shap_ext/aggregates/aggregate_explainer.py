@@ -21,6 +21,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Explanation, Outputs, Rows, Table
+from ..explainers.call_options import checked_outputs
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
@@ -291,14 +292,14 @@ def _checked_rows(rows: Rows) -> Any:
 
 
 def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
-    if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
+    if is_op_chain(outputs):
         raise InvalidArgumentTypeError(
             "outputs of an aggregate must be a list of indices of outputs, the same for all rows; "
             f"got {type(outputs).__name__}."
         )
-    indices = [checked_count("outputs", index, minimum=0) for index in outputs]
+    indices: list[int] = checked_outputs("outputs", outputs)
     n_outputs = values.shape[-1] if has_outputs(values, rows) else 0
-    if not indices or max(indices) >= n_outputs:
+    if max(indices) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "
             "from 0; a model with one output needs no outputs=."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation.convex import check_criterion, loss_of_criterion
-from shapley_adapters.arguments import checked_seed
+from shapley_adapters.arguments import checked_number, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
@@ -156,11 +155,8 @@ class ConvexExplainer(CandidateExplainer):
             return
         core.Convex(None, self.scale)
         check_criterion("weights", self.weights, LEARNED, self.neighbourhood)
-        weight = self.complexity_weight
-        if not isinstance(weight, numbers.Real) or not 0 <= float(weight) < np.inf:
-            raise InvalidArgumentError(
-                f"complexity_weight must be a finite number, not negative; got {weight!r}."
-            )
+        what = "a finite number, not negative"
+        checked_number("complexity_weight", self.complexity_weight, what, lambda x: 0 <= x < np.inf)
 
     def _rows_to_learn(self, dataset: Rows | None) -> Any:
         rows: Any = self.dataset if dataset is None else dataset

@@ -19,6 +19,7 @@ from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.games.value_functions import (
     ValuedGame,
+    ValueFunction,
     ValueFunctionOrName,
     checked_log_probability,
 )
@@ -32,6 +33,9 @@ from ..inputs.explained_function import prediction_function
 from ..maskers import ConditionalMasker
 from ..results.explanations import folded, has_outputs, with_outputs
 from .coalition_explainer import CoalitionExplainer
+
+OUTPUTS = ValueFunction("raw")
+"""What most criteria judge: the outputs as they are."""
 
 
 def values(explanation: Explanation | Values) -> tuple[FloatArray]:
@@ -78,6 +82,7 @@ def values_and_game(
     masker: Masker,
     X: Rows | None = None,
     *,
+    value_function: ValueFunctionOrName = "log_probability",
     link: Link = shap.links.identity,
     groups: Groups | None = None,
 ) -> tuple[FloatArray, Any]:
@@ -86,47 +91,31 @@ def values_and_game(
     Parameters
     ----------
     explanation : shap.Explanation or array
-        Values for all outputs of the model.
-    model, masker, link, groups
+        Values for all outputs of the model, or of the one that is judged.
+    model, masker, groups
         The arguments of the explainer. Absent features take their values from the masker.
     X : array or DataFrame, (R, …), optional
         The explained rows; by default the data of the explanation.
+    value_function : "log_probability" or ValueFunction
+        The class whose attributions are judged; by default the class that the model predicts for
+        the row. The model returns probabilities or logits of all classes.
+    link : callable, "identity" or "logit"
+        That of the explainer.
     """
+    if value_function is not OUTPUTS:
+        value_function = checked_log_probability(value_function)
     rows = explanation.data if X is None and isinstance(explanation, shap.Explanation) else X
     if rows is None:
         raise InvalidArgumentError("X is missing, and the explanation has no data. Pass X=rows.")
     explained = rows_with_game(model, masker, rows, link, groups)
-    (part,) = explained.parts
+    (part,), game = explained.parts, explained.game
+    if isinstance(value_function, ValueFunction) and not value_function.is_raw:
+        game = ValuedGame(game, value_function, background_weights=game.background_weights)
     array = plain_array("explanation", explanation)
     if part.segments is None or np.ndim(array) < 3:
-        return *values(explanation), explained.game
+        return *values(explanation), game
     collected = part.collect(array)
-    return folded(collected, collected.ndim == 3), explained.game
-
-
-def values_and_log_probabilities(
-    explanation: Explanation | Values,
-    model: Model,
-    masker: Masker,
-    X: Rows | None = None,
-    *,
-    value_function: ValueFunctionOrName = "log_probability",
-    groups: Groups | None = None,
-) -> tuple[FloatArray, Any]:
-    """Return the values of the players, and their games of the logarithm of a probability.
-
-    Parameters
-    ----------
-    explanation : shap.Explanation or array, (R, M)
-        Attributions of one output, the class of `value_function`.
-    model, masker, X, groups
-        As in `insertion_curve`; the model returns probabilities or logits of all classes.
-    value_function : "log_probability" or ValueFunction
-        The class; by default the class that the model predicts for the row.
-    """
-    log_probability = checked_log_probability(value_function)
-    array, game = values_and_game(explanation, model, masker, X, groups=groups)
-    return array, ValuedGame(game, log_probability, background_weights=game.background_weights)
+    return folded(collected, collected.ndim == 3), game
 
 
 def games(

@@ -11,7 +11,7 @@ from captum.metrics import sensitivity_max
 import captum_ext
 from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
 from shapley_adapters import aggregation as core
-from shapley_adapters.criteria import Neighbourhood, complexity
+from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.brute_force import shapley_values
@@ -166,20 +166,6 @@ def test_methods_of_captum_and_ours_are_combined(kind):
     assert isinstance(method, captum.attr.Attribution)
 
 
-def test_kinds_of_centroids_and_lowering():
-    functions = [doubled, lambda x: -x + 0.5, lambda x: x**3]
-    candidates = [function(X).numpy() for function in functions]
-    for options in ({"distance": "l1"}, {"distance": "kendall"}, {"distance": "l2", "power": 1}):
-        close(
-            Centroid(functions, **options).attribute(X),
-            core.Centroid(**options)(candidates).values,
-        )
-    for name in ("descent", "shrinking"):
-        found = LowComplexity(functions, method=name).attribute(X)
-        least = np.min([complexity(c) for c in candidates], axis=0)
-        assert (complexity(found) <= least).all()
-
-
 def test_weights_are_learned():
     method = Convex([doubled, lambda x: -x])
     learned = method.learn(X, lambda g: ((g - 0.5 * X.numpy()) ** 2).sum(1))
@@ -331,12 +317,6 @@ def test_tensors_and_explanations_of_the_same_rows_combine():
             lambda: Centroid([doubled, lambda x: x[:, :2]]).attribute(X),
             InvalidArgumentError,
             r"\(3, 2\).*\(3, 4\)",
-        ),
-        (lambda: Convex([doubled]).learn(X, "beauty"), InvalidArgumentError, "beauty"),
-        (
-            lambda: Convex([doubled]).learn(X, "sensitivity"),
-            InvalidArgumentError,
-            "neighbourhood= is needed",
         ),
         (lambda: AVA(3, DATA), InvalidArgumentTypeError, "attribution_method"),
         (lambda: AVA(doubled, DATA.numpy()), InvalidArgumentTypeError, "torch.as_tensor"),

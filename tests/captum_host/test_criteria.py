@@ -175,10 +175,6 @@ def test_log_odds_of_the_predicted_class():
             lambda: criteria.sensitivity(lambda x: x, X.long(), Neighbourhood(1.0, keep="all")),
             "floating point",
         ),
-        (
-            lambda: criteria.masked_log_odds(X, THREE, X, value_function="margin"),
-            "'log_probability'",
-        ),
         (lambda: criteria.faithfulness(X, one, X, of_groups="both"), "'shared', 'sum'"),
     ],
 )

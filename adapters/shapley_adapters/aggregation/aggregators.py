@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..arguments import checked_choice, checked_count, checked_flag
+from ..arguments import checked_choice, checked_count, checked_flag, checked_number
 from ..array_types import FloatArray
 from ..criteria.attribution_arrays import ORDERS, checked_attributions
 from ..errors import InvalidArgumentError
@@ -260,11 +259,8 @@ class LowComplexity:
         checked_choice("scale", self.scale, SCALES)
         for name in ("n_steps", "n_rounds", "n_points"):
             checked_count(name, getattr(self, name))
-        is_number = isinstance(self.tolerance, numbers.Real)
-        if not is_number or not 0 <= float(self.tolerance) < 1:
-            raise InvalidArgumentError(
-                f"tolerance must be a number from 0 to below 1; got {self.tolerance!r}."
-            )
+        what = "a number from 0 to below 1"
+        checked_number("tolerance", self.tolerance, what, lambda share: 0 <= share < 1)
 
     @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:

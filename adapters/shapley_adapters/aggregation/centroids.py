@@ -5,7 +5,6 @@ Of rankings, it is the one with the least sum of Kendall distances: the Kemeny�
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 import scipy  # which loads its submodules where they are used
 
+from ..arguments import checked_number
 from ..array_types import FloatArray, IntArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ShapleyExtError
+from ..errors import InvalidArgumentError, ShapleyExtError
 
 _BISECTIONS = 200
 
@@ -28,39 +28,26 @@ _PROOF = 1e-6
 
 def checked_order(distance: Any) -> float:
     """Return q of the distance ℓq."""
-    if isinstance(distance, str):
-        if distance not in ("l1", "l2"):
-            raise InvalidArgumentError(
-                "distance must be 'l1', 'l2', 'kendall', or the order q ≥ 1 of a norm; got "
-                f"{distance!r}."
-            )
-        return float(distance[1])
-    if isinstance(distance, bool) or not isinstance(distance, numbers.Real):
-        raise InvalidArgumentTypeError(
-            "distance must be 'l1', 'l2', 'kendall', or the order q ≥ 1 of a norm; got "
-            f"{distance!r}."
-        )
-    if not 1 <= float(distance) < np.inf:
-        raise InvalidArgumentError(f"distance must be an order q, 1 ≤ q < ∞; got {distance!r}.")
-    return float(distance)
+    what = "'l1', 'l2', 'kendall', or the order q of a norm, 1 ≤ q < ∞"
+    if not isinstance(distance, str):
+        return checked_number("distance", distance, what, lambda q: 1 <= q < np.inf)
+    if distance not in ("l1", "l2"):
+        raise InvalidArgumentError(f"distance must be {what}; got {distance!r}.")
+    return float(distance[1])
 
 
 def checked_power(power: Any, order: float) -> float:
     """Return the power of the distance; by default q, so that features are independent."""
     if power is None:
         return order
-    if isinstance(power, bool) or not isinstance(power, numbers.Real):
-        raise InvalidArgumentTypeError(f"power must be a number, 1 or more; got {power!r}.")
-    if not 1 <= float(power) < np.inf:
-        raise InvalidArgumentError(
-            f"power must be 1 or more, so that there is one minimum; got {power!r}."
-        )
-    if order == 1 and power != 1:
+    what = "a number, 1 or more, so that there is one minimum"
+    number = checked_number("power", power, what, lambda p: 1 <= p < np.inf)
+    if order == 1 and number != 1:
         raise InvalidArgumentError(
             f"distance='l1' with power={power!r} is not supported; pass power=1 for the median, or "
             "another distance, such as 1.1."
         )
-    return float(power)
+    return number
 
 
 def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:

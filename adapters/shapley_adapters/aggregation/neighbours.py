@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from ..arguments import checked_choice, checked_count, checked_flag
+from ..arguments import checked_choice, checked_count, checked_flag, checked_number
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -78,11 +77,8 @@ class NeighbourSearch:
                 "metric must be the name of a distance or a function of two rows; got "
                 f"{type(self.metric).__name__}."
             )
-        is_number = isinstance(self.smoothing, numbers.Real)
-        if not is_number or not 0 <= float(self.smoothing) < np.inf:
-            raise InvalidArgumentError(
-                f"smoothing must be a finite number, not negative; got {self.smoothing!r}."
-            )
+        what = "a finite number, not negative"
+        checked_number("smoothing", self.smoothing, what, lambda added: 0 <= added < np.inf)
 
     def weights(self, distances: FloatArray) -> FloatArray:
         """Return the weights of neighbours, (R, k), by their distances.

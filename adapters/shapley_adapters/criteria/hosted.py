@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..constructors import docstring_of, docstring_sections
@@ -17,6 +17,7 @@ def hosted(
     module: str,
     returned: str,
     to_host: Callable[[Any], Any] | None = None,
+    **fixed: Any,
 ) -> Any:
     """Return a criterion of this package as a function of a host.
 
@@ -33,11 +34,14 @@ def hosted(
         The description of arrays that the criterion returns.
     to_host : callable, optional
         Converts such arrays.
+    **fixed
+        Arguments of `translate` that users do not choose.
     """
     own, its = inspect.signature(translate), inspect.signature(criterion)
     options = {n: p for n, p in its.parameters.items() if p.kind is p.KEYWORD_ONLY}
-    by_name = [p for p in own.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    by_position = [p for p in own.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    of_host = [p for n, p in own.parameters.items() if n not in fixed]
+    by_name = [p for p in of_host if p.kind is p.KEYWORD_ONLY]
+    by_position = [p for p in of_host if p.kind is not p.KEYWORD_ONLY]
     is_array = its.return_annotation == "FloatArray"
     signature = its.replace(parameters=[*by_position, *options.values(), *by_name])
     if is_array and to_host is not None:
@@ -47,24 +51,28 @@ def hosted(
     def judge(*args: Any, **arguments: Any) -> Any:
         given = signature.bind(*args, **arguments).arguments
         chosen = {name: given.pop(name) for name in options if name in given}
-        found = criterion(*translate(**given), **chosen)
+        found = criterion(*translate(**given, **fixed), **chosen)
         return found if to_host is None or not is_array else to_host(found)
 
     made: Any = judge
     made.__name__ = made.__qualname__ = criterion.__name__
     made.__module__, made.__signature__ = module, signature
-    made.__doc__ = _docstring(criterion, translate, set(options), returned if is_array else "")
+    sections, texts = docstring_sections(criterion), docstring_sections(translate)
+    entries = [
+        *_entries(texts.get("Parameters", ""), own.parameters.keys() - fixed),
+        *_entries(sections.get("Parameters", ""), options),
+    ]
+    text = {"": sections[""], "Parameters": "\n".join(entries)}
+    sections |= text | {"Examples": ""}  # which are of arrays and games
+    if is_array and "Returns" in sections:
+        sections["Returns"] = re.sub("^.*", returned, sections["Returns"], count=1)
+    if not fixed:
+        sections["Examples"] = texts.get("Examples", "")
+    made.__doc__ = docstring_of(text | sections)
     return made
 
 
-def _docstring(criterion: Any, translate: Any, options: set[str], returned: str) -> str:
-    """Return the text of a criterion, with the host's arguments in place of arrays and games."""
-    sections, of_host = docstring_sections(criterion), docstring_sections(translate)
-    entries = re.findall(r"^\S.*(?:\n +.*)*", sections.pop("Parameters", ""), re.MULTILINE)
-    kept = [entry for entry in entries if options & set(re.findall(r"\w+", entry.split("\n")[0]))]
-    parameters = "\n".join([of_host["Parameters"], *kept]) if of_host else ""
-    if returned and "Returns" in sections:
-        sections["Returns"] = re.sub("^.*", returned, sections["Returns"], count=1)
-    examples = of_host.get("Examples", "")  # those of the criterion are of arrays and games
-    text = {"": sections.pop("", ""), "Parameters": parameters}
-    return docstring_of(text | sections | {"Examples": examples})
+def _entries(text: str, names: Collection[str]) -> list[str]:
+    """Return the entries of a section of parameters that describe some of the names."""
+    entries = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
+    return [one for one in entries if set(names) & set(re.split(r",? ", re.split(" :|\n", one)[0]))]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import check_unmasked, checked_choice, checked_count
+from ..arguments import check_unmasked, checked_choice, checked_count, checked_number
 from ..array_types import BoolArray, FloatArray
 from ..errors import (
     InvalidArgumentError,
-    InvalidArgumentTypeError,
     ModelOutputError,
     warn_user,
 )
@@ -54,20 +52,18 @@ class Neighbourhood:
     points: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.radius, bool) or not isinstance(self.radius, numbers.Real):
-            raise InvalidArgumentTypeError(f"radius must be a number; got {self.radius!r}.")
-        if not 0 < float(self.radius) < np.inf:
-            raise InvalidArgumentError(f"radius must be positive and finite; got {self.radius!r}.")
+        what = "positive and finite"
+        checked_number("radius", self.radius, what, lambda radius: 0 < radius < np.inf)
         checked_choice("norm", self.norm, ("linf", "l2"))
         checked_count("n_draws", self.n_draws)
-        is_number = isinstance(self.keep, numbers.Real) and not isinstance(self.keep, bool)
         if isinstance(self.keep, str):
             checked_choice("keep", self.keep, ("class", "all"))
-        elif not is_number or not self.keep >= 0:
-            raise InvalidArgumentError(
-                "keep must be 'class', 'all', or the largest difference of outputs that is still "
-                f"the same prediction, not negative; got {self.keep!r}."
+        else:
+            what = (
+                "'class', 'all', or the largest difference of outputs that is still the same "
+                "prediction, not negative"
             )
+            checked_number("keep", self.keep, what, lambda difference: difference >= 0)
 
     def around(self, rows: FloatArray, seed: int) -> tuple[FloatArray, BoolArray]:
         """Return points around rows, (R, F), as (R, n, F), and which lie within the radius."""
