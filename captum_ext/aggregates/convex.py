@@ -16,8 +16,8 @@ from shapley_adapters.criteria import Neighbourhood
 from ..argument_types import Inputs, Target
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs
-from .aggregate_attribution import AggregateAttribution
 from .base_explainers import DrawnInputs, shared_arguments
+from .methods import AggregateAttribution
 
 
 @write_constructor

@@ -1,19 +1,168 @@
-"""Aggregates of several attributions."""
+"""Aggregates of several attributions, and their base."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from typing import Any, ClassVar
 
+import captum.attr
 from torch import Tensor
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation import Aggregator
+from shapley_adapters.aggregation.aggregators import with_options_of
+from shapley_adapters.aggregation.base_explainers import latest_evaluations, name_of
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 
-from .aggregate_attribution import AggregateAttribution
-from .base_explainers import Layout
+from ..argument_types import Inputs
+from ..attributions.attribute_methods import attribute_method, future_method
+from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
+from ..inputs.checks import checked_inputs
+from .base_explainers import (
+    Layout,
+    attribute_by,
+    checked_methods,
+    completed,
+    object_of,
+    shared_arguments,
+    takes,
+)
+
+
+@write_constructor
+class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
+    """Base of the attributions that combine those of several methods.
+
+    Attributes
+    ----------
+    last_aggregate : Aggregate or None
+        The aggregate of the latest call of `attribute`, with features last. It holds weights and
+        proofs.
+    last_evaluations : SpentEvaluations or None
+        What each method spent in the latest call of `attribute`, and which of them are not counted.
+    """
+
+    _results = ("last_aggregate", "last_evaluations")
+    _through_futures = False
+    _kind: ClassVar[type[Any]]
+
+    attribution_methods: Sequence[Any] = field(kw_only=False)
+    last_aggregate: core.Aggregate | None = field(default=None, init=False)
+    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.attribution_methods = checked_methods("attribution_methods", self.attribution_methods)
+        super().__init__(getattr(self.attribution_methods[0], "forward_func", None))
+        self._aggregator()  # refuses options that cannot be used
+
+    @property
+    def multiplies_by_inputs(self) -> bool:
+        """Whether all methods' attributions are in units of the output."""
+        return all(
+            bool(getattr(method, "multiplies_by_inputs", False))
+            for method in self.attribution_methods
+        )
+
+    def _aggregator(self) -> Any:
+        """Return the aggregator of the core with the options of this object."""
+        return with_options_of(self._kind, self)
+
+    @attribute_method
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        *,
+        target: TargetType = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Attribute by all methods and combine their attributions.
+
+        All arguments except the inputs are passed by name, because captum's classes differ in
+        their second argument.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The inputs; the first dimension counts the examples.
+        target : int, tuple, Tensor or list, optional
+            Which output to explain, in any of captum's forms.
+        **kwargs
+            Further arguments of the methods, such as `baselines`; each gets those that it has, and
+            one of them must have it. `n_samples` is the budget of all methods together: those that
+            take it get equal shares. For arguments of one method alone, pass a
+            `functools.partial` of its `attribute` as the method.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            In the form of the first method's attributions.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If no method has an argument, or attributions have different shapes.
+        """
+        tensors = checked_inputs(inputs)
+        arguments = shared_arguments(self.attribution_methods, kwargs)
+        if target is not None:
+            self._check_target()
+            arguments["target"] = target
+        layout, candidates = self._candidates(inputs, tensors, arguments)
+        aggregate = self._aggregator()(candidates)
+        self.last_aggregate = aggregate
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (name_of(object_of(method)), latest_evaluations(object_of(method)))
+            for method in self.attribution_methods
+        )
+        return layout.tensors(aggregate.values, isinstance(inputs, tuple))
+
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> AggregateAttribution:
+        """Return a copy that asks its methods for futures."""
+        twin = copy.copy(self)
+        twin._through_futures = True
+        return twin
+
+    def _check_target(self) -> None:
+        for method in self.attribution_methods:
+            if not takes(method, "target"):
+                raise InvalidArgumentError(
+                    f"target is given, but {name_of(method)} has no argument target, and would "
+                    "attribute something else. Pass a function with it."
+                )
+
+    def _candidates(
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], arguments: dict[str, Any]
+    ) -> tuple[Layout, list[FloatArray]]:
+        layout, candidates, started = None, [], []
+        for method in self.attribution_methods:
+            with _shared_budget():
+                started.append(attribute_by(method, inputs, arguments, self._through_futures))
+        for method, attributions in zip(self.attribution_methods, started, strict=True):
+            with _shared_budget():
+                attributions_of_method = completed(attributions)
+            layout = Layout(attributions_of_method, tensors) if layout is None else layout
+            candidates.append(layout.array(name_of(method), attributions_of_method))
+        if layout is None:  # there is at least one method
+            raise InvalidArgumentError("attribution_methods is empty.")
+        return layout, candidates
+
+
+@contextmanager
+def _shared_budget() -> Iterator[None]:
+    """Say of a budget that is too small that it is one method's share."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(
+            f"{error} It is this method's part of the budget, which several share."
+        ) from error
 
 
 @write_constructor

@@ -26,7 +26,7 @@ from ..inputs.datasets import plain_array_of
 from ..inputs.explained_function import prediction_function
 from ..results.explanations import folded, has_outputs
 from ..shap_internals import background_of
-from .candidate_explainer import CandidateExplainer, explained_by_all
+from .methods import CandidateExplainer, explained_by_all
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 

@@ -16,7 +16,7 @@ from ..arguments import check_unmasked, checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray
 from ..criteria.attribution_arrays import entropy_of_shares
 from ..criteria.faithfulness import pearson
-from ..criteria.neighbourhoods import Neighbourhood, explained_neighbours
+from ..criteria.sensitivity import Neighbourhood, explained_neighbours
 from ..errors import InvalidArgumentError
 from ..workers import one_blas_thread
 

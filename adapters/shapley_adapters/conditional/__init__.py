@@ -1,9 +1,8 @@
 """Distributions of absent features given the present ones."""
 
-from .causal import CausalGaussian, Confounded
 from .draws import Sampled, SamplingFunction
 from .forest import Forest
-from .gaussian import Copula, Gaussian
+from .gaussian import CausalGaussian, Confounded, Copula, Gaussian
 from .weighted_rows import Categorical, Empirical
 
 __all__ = [

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ..constructors import docstring_of, docstring_sections
 from ..graphs.causal_graph import CausalEdges, CausalOrder
 from . import forest, gaussian, weighted_rows
-from .causal import CausalGaussian, Confounded
 from .draws import ConditionalDistribution, ConditionalDraws, SamplingFunction
 from .draws import Sampled as SampledRows
+from .gaussian import CausalGaussian, Confounded
 
 DataT = TypeVar("DataT")
 

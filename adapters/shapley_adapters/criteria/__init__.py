@@ -10,8 +10,7 @@ from .faithfulness import (
     masked_log_odds,
     monotonicity,
 )
-from .neighbourhoods import Neighbourhood
-from .sensitivity import Sensitivity, measured_sensitivity, sensitivity
+from .sensitivity import Neighbourhood, Sensitivity, measured_sensitivity, sensitivity
 
 __all__ = [
     "CoalitionErrors",
