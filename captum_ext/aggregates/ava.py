@@ -80,7 +80,7 @@ class AVA(NamedAttribution, NeighbourOptions):
 
     def __post_init__(self) -> None:
         check_method("attribution_method", self.attribution_method)
-        super().__init__(getattr(self.attribution_method, "forward_func", None))
+        NamedAttribution.__init__(self, getattr(self.attribution_method, "forward_func", None))
         self._is_tuple = isinstance(self.dataset, tuple)
         self.dataset = checked_inputs(self.dataset)
         self._index = self._index_of(self._embeddings("dataset", self.dataset))

@@ -233,7 +233,7 @@ def _call(
     value_function: ValueFunctionOrName, forward_func: ForwardFunction, *arguments: Any
 ) -> AttributeCall:
     method = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
-    return method.checked_call(*arguments, None)
+    return method.checked_call(*arguments, perturbations_per_eval=None)
 
 
 def _flat(attributions: Attributions) -> FloatArray:

@@ -1,8 +1,7 @@
 """Explainers that are made of other explainers: each is its options and its aggregator."""
 
 from .ava import AVAExplainer
-from .convex import ConvexExplainer
-from .methods import CentroidExplainer, LowComplexityExplainer
+from .methods import CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 
 __all__ = [
     "AVAExplainer",

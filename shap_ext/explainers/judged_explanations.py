@@ -108,7 +108,8 @@ def values_and_game(
     if rows is None:
         raise InvalidArgumentError("X is missing, and the explanation has no data. Pass X=rows.")
     explained = rows_with_game(model, masker, rows, link, groups)
-    (part,), game = explained.parts, explained.game
+    (part,) = explained.parts
+    game: Any = explained.game
     if isinstance(value_function, ValueFunction) and not value_function.is_raw:
         game = ValuedGame(game, value_function, background_weights=game.background_weights)
     array = plain_array("explanation", explanation)

@@ -69,37 +69,6 @@ class SensitivityLoss:
     largest: bool = False
 
     @classmethod
-    def from_explanations(
-        cls, rows: FloatArray, neighbours: FloatArray, is_neighbour: BoolArray
-    ) -> SensitivityLoss:
-        """Return the loss of several candidates' explanations; leaves out rows without neighbours.
-
-        Parameters
-        ----------
-        rows : array, (R, G, K, M)
-            Explanations of K outputs by G candidates; each output counts as a separate input.
-        neighbours : array, (R, n, G, K, M)
-            Explanations of the neighbours.
-        is_neighbour : array, (R, n)
-            Which neighbours count.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If no neighbour counts.
-        """
-        has_any = is_neighbour.any(axis=1)
-        if not has_any.any():
-            raise InvalidArgumentError(
-                "No row has a neighbour that keeps the prediction; draw more, or change the radius."
-            )
-        moved = rows[has_any, None] - neighbours[has_any]
-        _, n, n_candidates, n_outputs, n_features = moved.shape
-        per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
-        flat = per_output.reshape(n_candidates, -1, n, n_features)
-        return cls(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
-
-    @classmethod
     def around(
         cls,
         candidates: Callable[..., FloatArray],
@@ -110,7 +79,9 @@ class SensitivityLoss:
         seed: int,
         with_owners: bool = False,
     ) -> SensitivityLoss:
-        """Return the loss between rows and their neighbours.
+        """Return the loss between rows and their neighbours; leaves out rows without any.
+
+        Each output of a row counts as an input of its own.
 
         Parameters
         ----------
@@ -118,16 +89,30 @@ class SensitivityLoss:
             Takes rows, returns explanations (G, R, …, M).
         predict, rows, neighbourhood, seed, with_owners
             As in `shapley_adapters.criteria.measured_sensitivity`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If no neighbour counts.
         """
 
         def explain(*points: Any) -> FloatArray:
             found = candidates(*points)
             return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
 
-        explanations = explained_neighbours(
+        of_rows, neighbours, is_neighbour = explained_neighbours(
             explain, predict, rows, neighbourhood, seed=seed, with_owners=with_owners
         )
-        return cls.from_explanations(*explanations)
+        has_any = is_neighbour.any(axis=1)
+        if not has_any.any():
+            raise InvalidArgumentError(
+                "No row has a neighbour that keeps the prediction; draw more, or change the radius."
+            )
+        moved = of_rows[has_any, None] - neighbours[has_any]  # (R, n, G, K, M)
+        per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
+        n_candidates, _, n_outputs, *sizes = per_output.shape
+        flat = per_output.reshape(n_candidates, -1, *sizes)
+        return cls(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return μ_A, or μ_M, (R,)."""
@@ -196,9 +181,15 @@ class CriterionLoss:
 
 
 def check_criterion(
-    name: str, criterion: object, known: tuple[str, ...], neighbourhood: object
-) -> None:
-    """Refuse a criterion of a user's argument for which no weights can be learned."""
+    name: str, criterion: object, known: tuple[str, ...], neighbourhood: Any
+) -> Any:
+    """Return the neighbourhood, which is there where the criterion of a user's argument needs it.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If no weights can be learned for the criterion.
+    """
     if isinstance(criterion, str):
         checked_choice(name, criterion, known)
         if criterion in ("sensitivity", "trade_off") and neighbourhood is None:
@@ -211,6 +202,7 @@ def check_criterion(
             "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
             f"{type(neighbourhood).__name__}."
         )
+    return neighbourhood
 
 
 def loss_of_criterion(
