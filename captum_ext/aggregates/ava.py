@@ -7,6 +7,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
+import captum.attr
 import numpy as np
 import torch
 from torch import Tensor
@@ -80,7 +81,8 @@ class AVA(NamedAttribution, NeighbourOptions):
 
     def __post_init__(self) -> None:
         check_method("attribution_method", self.attribution_method)
-        NamedAttribution.__init__(self, getattr(self.attribution_method, "forward_func", None))
+        forward_func = getattr(self.attribution_method, "forward_func", None)
+        captum.attr.Attribution.__init__(self, forward_func)
         self._is_tuple = isinstance(self.dataset, tuple)
         self.dataset = checked_inputs(self.dataset)
         self._index = self._index_of(self._embeddings("dataset", self.dataset))

@@ -232,8 +232,9 @@ def sensitivity(
 def _call(
     value_function: ValueFunctionOrName, forward_func: ForwardFunction, *arguments: Any
 ) -> AttributeCall:
-    method = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
-    return method.checked_call(*arguments, perturbations_per_eval=None)
+    method: Any = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
+    call: AttributeCall = method.checked_call(*arguments, perturbations_per_eval=None)
+    return call
 
 
 def _flat(attributions: Attributions) -> FloatArray:
