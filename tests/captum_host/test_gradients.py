@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -13,7 +14,6 @@ from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
     InvalidArgumentError,
-    ShapleyExtError,
 )
 
 N = 20
@@ -240,12 +240,20 @@ def test_calls_that_need_values_alone_are_named(argument):
     assert not counted.with_gradients + counted.without
 
 
-def test_interactions_and_streams_need_values_alone(tmp_path):
-    method = OddGP(NET, gradients=True, seed=0)
+def test_interactions_need_values_alone():
     with pytest.raises(InvalidArgumentError, match="interactions"):
-        method.interactions(examples(2), n_samples=300)
-    with pytest.raises(ShapleyExtError, match="streams"):
-        method.attribute_stream(examples(2), tmp_path / "out.npz", n_samples=300)
+        OddGP(NET, gradients=True, seed=0).interactions(examples(2), n_samples=300)
+
+
+def test_streams_and_batches_give_the_attributions_of_one_call(tmp_path):
+    x = examples(5)
+    method, options = OddGP(NET, gradients=True, seed=0), {"n_samples": 60}
+    expected = method.attribute(x, **options)
+    found = method.attribute_stream(x, tmp_path / "out.npz", chunk_size=2, **options)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)
+    frame = pd.DataFrame(x.numpy()).rename(columns=str)
+    of_frame = method.batch_function(frame.head(1), **options)(frame).filter(like="attribution_")
+    np.testing.assert_allclose(of_frame.iloc[:, :N], expected.flatten(1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("gradients", ["yes", None, 2])

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from ..array_types import BoolArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import BudgetError, DerivativeError, InvalidArgumentError, first_row, row_number
+from ..errors import BudgetError, DerivativeError, InvalidArgumentError, row_number
 from ..estimators.odd_gp.estimator import OddGP, prior_shares
 from ..estimators.odd_gp.gradients import (
     FEWEST,
@@ -274,7 +274,6 @@ def _check(game: Game, estimator: OddGP, settings: Settings, most_players: int) 
         "random values": game.is_random,
         "additive parts": game.additive_part is not None,
         "training": settings.is_for_training,
-        "streams and batches": first_row() is not None,
         f"more than {MOST_PLAYERS} features": most_players > MOST_PLAYERS,
     }
     for argument, is_so in needs_values.items():
