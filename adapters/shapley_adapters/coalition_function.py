@@ -6,6 +6,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
 from concurrent.futures import ThreadPoolExecutor
+from math import isnan
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,7 +40,10 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
     labels = list(players) if is_list else []
     groups = list(players.values()) if isinstance(players, Mapping) else [[one] for one in labels]
     filled = [isinstance(g, Sized) and not isinstance(g, str) and len(g) for g in groups]
-    if not groups or not all(filled) or any(str(label) in ("", "None", "nan") for label in labels):
+    are_missing = [
+        one is None or one == "" or (isinstance(one, float) and isnan(one)) for one in labels
+    ]
+    if not groups or not all(filled) or any(are_missing):
         raise InvalidArgumentError(
             "players must be a number, a list of names in the order of the columns, or a mapping "
             f"of names of groups to lists of members, at least one each; got {players!s:.99}."

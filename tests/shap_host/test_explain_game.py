@@ -23,7 +23,7 @@ from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions, semivalues_by_sizes
 
 M = 6
-NAMES = ["ann", "bob", "cat", "dan", "eve", "fay"]
+NAMES = ["ann", "bob", "None", "nan", "eve", "fay"]
 TABLE = np.random.default_rng(0).normal(size=(2**M, 2))
 EXACT = shapley_values(M, lambda players: TABLE[sum(1 << player for player in players)])
 
