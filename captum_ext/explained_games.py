@@ -15,6 +15,7 @@ from shapley_adapters import Estimate
 from shapley_adapters.arguments import checked_count
 from shapley_adapters.coalition_function import CoalitionFunction
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.interactions.result import SemivalueIndex
 
 from .attributions import Best
 from .attributions.call_options import OPTIONS
@@ -121,7 +122,7 @@ def explain_game(
     method: type[SamplingAttribution] = Best,
     as_sets: bool = False,
     on_error: str | float | Callable[[Any], Any] = "raise",
-    index: Any = "shapley",
+    index: SemivalueIndex = "shapley",
     interactions: bool = False,
     seed: int | None = None,
     n_jobs: int | None = None,

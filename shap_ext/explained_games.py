@@ -12,6 +12,7 @@ import numpy as np
 from shapley_adapters import errors
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.coalition_function import CoalitionFunction
+from shapley_adapters.interactions.result import SemivalueIndex
 
 from .explainers.call_options import OPTIONS
 from .explainers.sampling_explainer import SamplingExplainer
@@ -26,7 +27,7 @@ def explain_game(
     algorithm: str = "best",
     as_sets: bool = False,
     on_error: str | float | Callable[[Any], Any] = "raise",
-    index: Any = "shapley",
+    index: SemivalueIndex = "shapley",
     output_names: Sequence[str] | None = None,
     seed: int | None = None,
     n_jobs: int | None = None,
@@ -100,7 +101,7 @@ def explain_game(
     own |= {"feature_names": game.names, "output_names": output_names, "seed": seed}
     present = np.ones((1, len(game.names)), dtype=bool)
     explainer = kind(game, ~present, **own)
-    weights = {} if str(index) == "shapley" else {"index": index}
+    weights: Any = {} if str(index) == "shapley" else {"index": index}
     explained = (explainer.semivalues if weights else explainer)(present, **weights, **options)
     record, n_failed, result = explained.call, game.warn_of_failures(), explained[0]
     result.call = replace(

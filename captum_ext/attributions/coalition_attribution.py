@@ -22,6 +22,7 @@ from shapley_adapters.graphs.causal_graph import read_causal_graph
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import (
     InteractionRequest,
+    SemivalueIndex,
     SetInteractions,
     checked_semivalues,
     checked_sets,
@@ -406,7 +407,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         *arguments: Any,
-        index: Any = "banzhaf",
+        index: SemivalueIndex = "banzhaf",
         **options: Any,
     ) -> Any:
         """Return attributions by another semivalue than the Shapley value.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,17 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.interactions.result import INDICES, InteractionRequest, checked_pairs
 
+from ..argument_types import Inputs
 from ..inputs.checks import checked_inputs
 from .call_options import OPTIONS
 
+if TYPE_CHECKING:
+    from .coalition_attribution import CoalitionAttribution
+
 
 def pair_interactions(
-    method: Any,
-    inputs: Any,
+    method: CoalitionAttribution,
+    inputs: Inputs,
     *arguments: Any,
     index: str,
     **options: Any,
@@ -45,8 +49,8 @@ def pair_interactions(
 
 
 def estimated_interactions(
-    method: Any,
-    inputs: Any,
+    method: CoalitionAttribution,
+    inputs: Inputs,
     *arguments: Any,
     request: InteractionRequest | None,
     **options: Any,
@@ -57,14 +61,14 @@ def estimated_interactions(
             f"{type(method).__name__} has no interactions: its network gives attributions in one "
             "pass. Use OddGP or Best."
         )
-    twin = copy.copy(method)
+    twin: Any = copy.copy(method)
     twin._interactions = request
     answer = twin.attribute(inputs, *arguments, **options)
     method.last_estimate = twin.last_estimate
     return method.last_estimate, answer
 
 
-def _as_tensor(matrices: FloatArray, inputs: Any, attributions: Any) -> Tensor:
+def _as_tensor(matrices: FloatArray, inputs: Inputs, attributions: Any) -> Tensor:
     """Return matrices of players, (R, M, M, K), as a tensor, (R, output shape, M, M).
 
     The attributions, in the form of the inputs, have the type, the device and the output shape.

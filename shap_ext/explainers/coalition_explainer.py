@@ -30,6 +30,7 @@ from shapley_adapters.games.value_functions import (
 from shapley_adapters.graphs.causal_graph import read_causal_graph
 from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import (
+    SemivalueIndex,
     SetInteractions,
     checked_semivalues,
     checked_sets,
@@ -317,7 +318,7 @@ class CoalitionExplainer(ModelExplainer):
 
     @OPTIONS.documented("interactions")
     def semivalues(
-        self, *args: Rows, index: Any = "banzhaf", **options: Unpack[ExplainerOptions]
+        self, *args: Rows, index: SemivalueIndex = "banzhaf", **options: Unpack[ExplainerOptions]
     ) -> Any:
         """Explain rows by another semivalue than the Shapley value.
 

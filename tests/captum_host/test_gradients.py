@@ -247,7 +247,8 @@ def test_interactions_need_values_alone():
 
 def test_streams_and_batches_give_the_attributions_of_one_call(tmp_path):
     x = examples(5)
-    method, options = OddGP(NET, gradients=True, seed=0), {"n_samples": 60}
+    method = OddGP(NET, gradients=True, seed=0)
+    options: Any = {"n_samples": 60}
     expected = method.attribute(x, **options)
     found = method.attribute_stream(x, tmp_path / "out.npz", chunk_size=2, **options)
     np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)

@@ -6,7 +6,7 @@ import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.special
@@ -26,6 +26,9 @@ _NAMES = {
     "moebius": "Moebius",
 }
 """The names of shapiq for ours."""
+
+SemivalueIndex: TypeAlias = str | Sequence[float | str]
+"""A semivalue: a name, ("beta", a, b), or the weights of sizes."""
 
 INDICES = (*_NAMES, "k-SII", *_NAMES.values())
 """The names of indices of interaction."""
@@ -142,7 +145,7 @@ def checked_sets(index: Any, order: Any) -> InteractionRequest:
     return InteractionRequest(_NAMES.get(name, name), order, "sets")
 
 
-def checked_semivalues(index: Any) -> InteractionRequest:
+def checked_semivalues(index: SemivalueIndex) -> InteractionRequest:
     """Return the request for semivalues: a name, ("beta", α, β), or the weights of sizes."""
     if isinstance(index, str):
         name = checked_choice("index", index, ("shapley", "banzhaf"))

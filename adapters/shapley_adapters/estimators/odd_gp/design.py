@@ -43,10 +43,11 @@ and coalitions of two, up to which they may: with more, the search errs less. Me
 and 13 players: .4 to .9 of the errors where sets of two say most, 1.1 to 2 times where they do not.
 """
 
-_LITTLE = 0.5
+_LITTLE = 0.1
 """Weight of the ends in a semivalue, where it is 1 in Shapley values, below which halves come
 first. With single players first, Banzhaf values of games that saturate err up to eight times as
-much, at one evaluation a player, which is more than no values at all."""
+much, at one evaluation a player, which is more than no values at all. Of 12 players, Beta(3, 3),
+where it is .15, has about as large errors with both (.95 to 1.3 from 3 evaluations each on)."""
 
 _HALVES_EACH = 3
 """Halves for each pair of a random size, once there are as many halves as players. Measured for
