@@ -393,8 +393,8 @@ def test_plots_show_intervals():
 @pytest.mark.parametrize(
     ("n_parts", "draw"),
     [
-        *((n_parts, "plot_token_attr") for n_parts in (3, 40)),
-        *((n_parts, "plot_interactions") for n_parts in (12, 40)),
+        *((n_parts, "plot_token_attr") for n_parts in (3, 17)),
+        *((n_parts, "plot_interactions") for n_parts in (12, 17)),
         (15, "plot_seq_attr"),
     ],
 )
@@ -406,18 +406,18 @@ def test_plots_are_legible_at_any_number_of_parts(n_parts, draw):
     target = " ".join((WORDS[2:] * 5)[: min(n_parts, 12)])
     has_pairs = draw == "plot_interactions"
     result = explainer.attribute(inp, target, n_samples=8 * n_parts, interactions=has_pairs)
-    if n_parts < 40:  # long numbers
+    if n_parts < 17:  # long numbers
         result.token_attr *= 1000
     figure, axes = getattr(result, draw)()
     figure.canvas.draw()
     texts = [text for text in axes.texts if text.get_text()]
     numbers = [text.get_window_extent() for text in texts if text.get_text() != "•"]
-    assert bool(numbers) == (n_parts < 40 and draw != "plot_seq_attr")
+    assert bool(numbers) == (n_parts < 17 and draw != "plot_seq_attr")
     cells = cells_of(axes) if numbers else []
     for text, cell in zip(numbers, cells, strict=True):
         assert cell.x0 <= text.x0 <= text.x1 <= cell.x1
         assert cell.y0 <= text.y0 <= text.y1 <= cell.y1
-    if n_parts == 40 and draw == "plot_token_attr":
+    if n_parts == 17 and draw == "plot_token_attr":
         widths = (result.estimate.interval()[1] - result.estimate.values)[0].T[1:]
         are_unclear = [text.get_text() == "•" for text in axes.texts]
         np.testing.assert_array_equal(

@@ -201,8 +201,9 @@ def test_every_estimator_ends_in_time(row, seconds_of_call, clock):
     assert expected.values.shape == (4, 12)
 
 
-@pytest.mark.parametrize("slowness", [0.3, 1, 10])
-@pytest.mark.parametrize("independent_rows", [False, True])
+@pytest.mark.parametrize(
+    ("slowness", "independent_rows"), [(0.5, True), (1, False), (10, False), (10, True)]
+)
 def test_our_own_work_is_part_of_the_time(slowness, independent_rows, clock, monkeypatch):
     """On a machine that is slower or faster than the count of operations says."""
     solve = core.OddGP.solve
