@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shapley_adapters import Estimate
 from shapley_adapters.arguments import checked_count
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.coalition_function import CoalitionFunction
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.result import SemivalueIndex
@@ -199,19 +200,26 @@ def explain_game(
     if interactions and not is_shapley:
         raise InvalidArgumentError(f"interactions=True needs index='shapley'; got {index!r}.")
     game = CoalitionFunction(value, players, as_sets, on_error, n_jobs)
-    attribution, pairs = method(game, seed=seed, **own), None
+    attribution = method(game, seed=seed, **own)
     everyone = torch.ones(1, len(game.names))
     if interactions:
-        pairs = attribution.interactions(everyone, **options)[0].double()
+        attribution.interactions(everyone, **options)
     elif is_shapley:
         attribution.attribute(everyone, return_standard_error=True, **options)
     else:
         attribution.semivalues(everyone, index=index, return_standard_error=True, **options)
     found: Any = attribution.last_estimate
-    values, errors = (
-        torch.from_numpy(array[0].T.copy()) for array in (found.values, found.standard_errors)
+    return GameAttributions(
+        tuple(game.names),
+        _without_row(found.values),
+        _without_row(found.standard_errors),
+        _without_row(found.interactions.matrices(found.values)) if interactions else None,
+        game.warn_of_failures(),
+        found,
     )
-    if len(values) == 1:  # one output
-        values, errors, pairs = values[0], errors[0], None if pairs is None else pairs[0]
-    n_failed = game.warn_of_failures()
-    return GameAttributions(tuple(game.names), values, errors, pairs, n_failed, found)
+
+
+def _without_row(array: FloatArray) -> Tensor:
+    """Return an array of one row, (1, …, K), as a tensor, (K, …), or (…) of one output."""
+    tensor = torch.from_numpy(np.moveaxis(array[0], -1, 0).copy())
+    return tensor[0] if len(tensor) == 1 else tensor

@@ -67,7 +67,7 @@ def test_pairs_semivalues_groups_and_graphs_are_those_of_enumeration():
     pairs = explain_game(first, M, interactions=True)
     exact = matrix_of(M, pair_interactions("shapley", M, value), EXACT[:, 0])
     assert pairs.interactions is not None
-    np.testing.assert_allclose(pairs.interactions, exact, atol=1e-6)
+    np.testing.assert_allclose(pairs.interactions, exact, atol=1e-10)
     np.testing.assert_allclose(pairs.values, EXACT[:, 0], atol=1e-10)
     weights = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     found = explain_game(first, M, index=weights).values
