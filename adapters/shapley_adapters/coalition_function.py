@@ -97,12 +97,7 @@ class CoalitionFunction:
     fewer_players = "Group players (players= takes a mapping of names to lists of members)"
 
     def __init__(
-        self,
-        value: Any,
-        players: Any,
-        as_sets: bool,
-        on_error: Any,
-        n_jobs: int | None,
+        self, value: Any, players: Any, as_sets: bool, on_error: Any, n_jobs: int | None
     ) -> None:
         if not callable(value):
             raise InvalidArgumentTypeError(f"value must be a function; got {type(value).__name__}.")
@@ -126,10 +121,8 @@ class CoalitionFunction:
         present = given > 0.5
         values = self._values_or_nan(present)
         for index in np.flatnonzero(np.isnan(values).any(axis=1)):
-            coalition, other = (
-                self._as_users_take_them(present[index : index + 1])[0],
-                self.on_error,
-            )
+            coalition = self._as_users_take_them(present[index : index + 1])[0]
+            other = self.on_error
             if isinstance(other, str):
                 raise NonFiniteValueError(f"value is NaN for {coalition}; pass on_error=.")
             self.failed.add(array_of(present[index]).tobytes())
@@ -167,10 +160,8 @@ class CoalitionFunction:
                 values.append(self._as_values(answer, len(asked)))
                 continue
             self._check_error(answer, asked)
-            if len(asked) > 1:
-                values.append(self._values_or_nan(asked))
-            else:
-                values.append(np.full((1, *(self._shape.shape or ())), np.nan))
+            unknown = np.full((1, *(self._shape.shape or ())), np.nan)
+            values.append(self._values_or_nan(asked) if len(asked) > 1 else unknown)
         return np.concatenate(values)
 
     def _answers(self, present: Any, parts: Sequence[Part]) -> list[Any]:
