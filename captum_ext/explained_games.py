@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from torch import Tensor
 from shapley_adapters import Estimate
 from shapley_adapters.arguments import checked_count
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.coalition_function import CoalitionFunction
+from shapley_adapters.coalition_function import CoalitionFunction, without_own
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.result import SemivalueIndex
 
@@ -193,8 +192,7 @@ def explain_game(
             "method must be the class of an attribution method that evaluates coalitions, such as "
             f"OddGP; got {method!r:.99}."
         )
-    shared, known = (inspect.signature(each).parameters for each in (SamplingAttribution, method))
-    own = {name: options.pop(name) for name in options.keys() & (known.keys() - shared.keys())}
+    own = without_own(options, method, SamplingAttribution)
     OPTIONS.read("game", options)
     is_shapley = str(index) == "shapley"
     if interactions and not is_shapley:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from shapley_adapters import errors
 from shapley_adapters.arguments import checked_choice
-from shapley_adapters.coalition_function import CoalitionFunction
+from shapley_adapters.coalition_function import CoalitionFunction, without_own
 from shapley_adapters.interactions.result import SemivalueIndex
 
 from .explainers.call_options import OPTIONS
@@ -94,8 +93,7 @@ def explain_game(
     """
     kinds = {n: kind for n, kind in algorithms().items() if issubclass(kind, SamplingExplainer)}
     kind = kinds[checked_choice("algorithm", registered_name(str(algorithm)), sorted(kinds))]
-    shared, known = (inspect.signature(each).parameters for each in (SamplingExplainer, kind))
-    own = {name: options.pop(name) for name in options.keys() & (known.keys() - shared.keys())}
+    own = without_own(options, kind, SamplingExplainer)
     OPTIONS.read("game", options)
     game = CoalitionFunction(value, players, as_sets, on_error, n_jobs)
     own |= {"feature_names": game.names, "output_names": output_names, "seed": seed}

@@ -200,6 +200,15 @@ class CoalitionFunction:
         return values
 
 
+def without_own(options: dict[str, Any], method: type, shared: type) -> dict[str, Any]:
+    """Remove the options of a method from those of a call, and return them.
+
+    `shared` is the base class of methods, whose parameters are not options of one method.
+    """
+    of_all, known = (inspect.signature(each).parameters for each in (shared, method))
+    return {name: options.pop(name) for name in options.keys() & (known.keys() - of_all.keys())}
+
+
 def _answer(value: Callable[[Any], Any], stop: Any, part: Part, coalitions: Any) -> Any:
     """Return what `value` returns or raises, in this process or in a worker."""
     del stop, part
