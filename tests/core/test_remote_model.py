@@ -119,12 +119,13 @@ def test_statuses_of_other_clients_are_read(status, n_calls):
 
 @pytest.mark.parametrize("is_date", [False, True])
 def test_retry_after_holds_for_all_calls(is_date):
-    after = formatdate(time.time() + 2, usegmt=True) if is_date else "1"
-    with FaultyServer(curved, [429], retry_after=after) as server:
+    after = formatdate(time.time() + 3, usegmt=True) if is_date else "1"
+    # The call beside the refused one is answered long after the refusal was read.
+    with FaultyServer(curved, [429, "late"], late=0.5, retry_after=after) as server:
         model = RemoteModel(server.ask, concurrency=2, rows_per_call=20)
         np.testing.assert_array_equal(model(ROWS), curved(ROWS))
         first, *others = [start for start, _ in server.calls]
-        assert sorted(others)[1] - first > 0.9  # but for the one beside it
+        assert sorted(others)[1] - first > 0.9
 
 
 @pytest.mark.parametrize(
