@@ -88,6 +88,69 @@ def test_additive_games_of_background_rows_need_few_of_them():
     )
 
 
+def drawn_pairs(rng, n_players, n_pairs, n_backgrounds, n_each):
+    """Return a table of the ends and of pairs of complements, and which rows each is drawn with."""
+    ends = np.array([[False], [True]]).repeat(n_players, axis=1)
+    first = rng.permuted(rng.random((n_pairs, n_players)).argsort(axis=1) < n_players // 2, axis=1)
+    first ^= rng.random((n_pairs, n_players)) < 0.2
+    first = np.unique(first ^ first[:, :1], axis=0)  # one of each pair
+    first = first[~np.isin(first.sum(axis=1), (0, n_players))]
+    drawn = rng.random((len(first), n_backgrounds)).argsort(axis=1) < n_each
+    coalitions = np.concatenate([ends, np.stack([first, ~first], axis=1).reshape(-1, n_players)])
+    table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+    drawn = np.concatenate([np.ones((2, n_backgrounds), dtype=bool), drawn.repeat(2, axis=0)])
+    return table, drawn[None]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_are_those_of_least_squares(weighted):
+    """On main effects of each row, with one of the penalties, and on a mean of each coalition."""
+    rng = np.random.default_rng(4)
+    table, drawn = drawn_pairs(rng, 4, 12, 6, 3)
+    weights = rng.dirichlet(np.full(6, 5.0)) if weighted else np.full(6, 1 / 6)
+    signs = np.where(table.coalitions[0], 1.0, -1.0)
+    values = signs @ rng.normal(size=(4, 6)) + 0.3 * rng.normal(size=(len(signs), 6))
+    means, _ = Draws(6, True, weights).means(values.reshape(1, -1, 6), table, drawn)
+    first, second = complements(table.coalitions[0], drawn[0])
+    odd = (values[first] - values[second]) / 2
+    unit, row = np.nonzero(drawn[0, first])
+    columns = np.zeros((len(unit), len(first) + 4 * 6))
+    columns[np.arange(len(unit)), unit] = 1.0
+    for player in range(4):
+        place = len(first) + 6 * player + row
+        columns[np.arange(len(unit)), place] = signs[first][unit, player]
+    errors = []
+    for penalty in (0.1, 1.0, 10.0, 100.0, 1000.0):
+        ridge = np.diag(np.r_[np.zeros(len(first)), np.tile(penalty * weights, 4)])
+        weighted_columns = columns.T * weights[row]
+        found = np.linalg.solve(
+            weighted_columns @ columns + ridge, weighted_columns @ odd[unit, row]
+        )
+        effects = found[len(first) :].reshape(4, 6)
+        expected = found[: len(first)] + signs[first] @ effects @ weights
+        errors.append(np.abs((means[0, first, 0] - means[0, second, 0]) / 2 - expected).max())
+    assert min(errors) < 5e-3
+
+
+@pytest.mark.parametrize(("n_backgrounds", "n_each"), [(20, 4), (100, 5), (100, 50)])
+@pytest.mark.parametrize("noise", [0.1, 1.0])
+def test_errors_of_means_are_stated_where_rows_differ_by_main_effects(n_backgrounds, n_each, noise):
+    squares, variances = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        table, drawn = drawn_pairs(rng, 12, 60, n_backgrounds, n_each)
+        signs = np.where(table.coalitions[0], 1.0, -1.0)
+        values = signs @ rng.normal(size=(12, n_backgrounds))
+        values += noise * rng.normal(size=values.shape)
+        means, errors = Draws(n_backgrounds, True).means(
+            values.reshape(1, -1, n_backgrounds), table, drawn
+        )
+        squares.append(((means[0, 2:, 0] - values[2:].mean(axis=1)) ** 2).mean())
+        variances.append(errors.variances[0, 2:, 0].mean())
+    ratio = np.mean(squares) / np.mean(variances)
+    assert 0.5 < ratio < 1.25
+
+
 @pytest.mark.parametrize("is_unbiased", [False, True])
 def test_errors_of_means_are_as_large_as_stated(is_unbiased):
     """Over draws of background rows; and the mean is unbiased where that is asked for."""

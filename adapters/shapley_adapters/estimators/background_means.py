@@ -6,8 +6,9 @@ the game v_b of row b, z_i = ±1 for the players in S and all others, and K rows
 
     v̂(S) = mean over K of [v_b(S) − A_b(S)] + mean over B of A_b(S).
 
-The δ_ib come from ridge regressions, one for each background row. Where means have to be unbiased,
-they come from coalitions alone that are evaluated on the whole background. The variance of the
+The δ_ib come from ridge regressions, one for each background row, fitted together with the means.
+Where means have to be unbiased, they come from coalitions alone that are evaluated on the whole
+background. The variance of the
 residuals among the K rows, with the factor 1 − K / B of sampling without replacement, is the
 variance of the value.
 
@@ -99,12 +100,12 @@ class DrawnUnits:
 _PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Penalties of the ridge regressions, among which leave-one-out residuals choose for each row."""
 
-_STEPS = 4
-"""Steps between the main effects of background rows and the means of coalitions. More change
-little."""
+_TO_CHOOSE, _TO_SOLVE = (8, 1e-4), (32, 1e-8)
+"""Steps of conjugate gradients at most, and the squared residual, over that of no effects, at which
+they end: for the choice of a penalty, and at that penalty."""
 
-_NUMBERS = 2**22
-"""Numbers of the regressors that are in memory at a time."""
+_FIXED_POINT = 20
+"""Steps of the fixed point of leverages. More change little."""
 
 _LEAST_LEFT = 0.001
 """Least share of an error that a regression leaves as residual."""
@@ -191,54 +192,92 @@ def _ridge_effects(
 
     And the squared residuals of each unit that this leaves, over squared errors, (G, U).
 
-    Each background row has a ridge regression of its own. Its targets are the odd parts, less the
-    means over the rows that the same coalition was drawn with, which depend on the effects: both
-    are improved in turn. The penalty of each game has the least squared residuals left out.
+    Least squares of the odd parts on main effects of each background row, with a penalty, and on a
+    mean of each coalition over the rows that it was drawn with. The penalty of each game has the
+    least squared residuals left out.
     """
-    blocks = np.array_split(np.arange(drawn.shape[1]), -(-drawn.size * signs.shape[1] // _NUMBERS))
-
-    def regressors(block: IntArray) -> FloatArray:
-        of_block: FloatArray = drawn.T[block, :, None] * signs  # (D', U, M)
-        return of_block
-
-    energies, axes = np.linalg.eigh(
-        np.concatenate([regressors(block).swapaxes(1, 2) @ signs for block in blocks])
-    )
-
-    def step(effects: FloatArray, penalties: FloatArray) -> FloatArray:
-        controls = signs @ effects
-        means = ((odd - controls) * drawn * shares).sum(axis=2) + controls @ population
-        residuals = (odd - means[..., None]) * drawn  # (G, U, D)
-        sums = (signs.T @ residuals).transpose(2, 1, 0)  # (D, M, G)
-        scaled = (axes.swapaxes(1, 2) @ sums) / (energies[..., None] + penalties)
-        new = (axes @ scaled).transpose(2, 1, 0)  # (G, M, D)
-        centred: FloatArray = new - (new @ population)[..., None]
-        return centred
-
-    start = np.zeros((len(odd), signs.shape[1], drawn.shape[1]))
-    squares = np.zeros((len(_PENALTIES), *drawn.shape))  # leverages at each penalty
-    for block in blocks:
-        rotated = (regressors(block) @ axes[block]) ** 2
-        for index, penalty in enumerate(_PENALTIES):
-            weights = 1 / (energies[block] + penalty)
-            squares[index, :, block] = (rotated @ weights[..., None])[..., 0]
+    regression = _Regression(odd, signs, drawn, shares, population)
     has_others = drawn.sum(axis=1) > 1  # a residual beside none is 0
     has_others[0] = False  # the ends
+    of_others = np.maximum(1 - shares, _LEAST_LEFT)  # the others' share of the mean
     losses, kept = [], []
-    for penalty, leverages in zip(_PENALTIES, squares, strict=True):
-        effects = step(start, np.full(len(odd), penalty))
-        left = np.maximum(1 - leverages, _LEAST_LEFT)
+    for penalty in _PENALTIES:
+        left = np.maximum(1 - regression.leverages(penalty), _LEAST_LEFT)
         # Other rows are predicted with the errors of their effects, too.
-        shrunk = left**2 / (2 - left)
-        kept.append((shrunk * drawn).sum(axis=1) / np.maximum(drawn.sum(axis=1), 1))
-        controls = signs @ effects
-        means = ((odd - controls) * drawn * shares).sum(axis=2, keepdims=True)
-        of_others = np.maximum(1 - shares, _LEAST_LEFT)  # the others' share of the mean
-        left_out = ((odd - controls - means) * drawn / (left * of_others))[:, has_others]
-        losses.append((left_out**2).sum(axis=(1, 2)))
+        kept.append(left**2 / (2 - left))
+        effects = regression.solved(np.full(len(odd), penalty), *_TO_CHOOSE)
+        left_out = regression.within(odd - signs @ effects) / (left[:, None] * of_others)
+        losses.append((left_out[:, has_others] ** 2).sum(axis=(1, 2)))
     best = np.argmin(losses, axis=0)
-    penalties = np.array(_PENALTIES)[best]
-    effects = start
-    for _ in range(_STEPS):
-        effects = step(effects, penalties)
-    return effects, np.array(kept)[best]
+    return regression.solved(np.array(_PENALTIES)[best], *_TO_SOLVE), np.array(kept)[best]
+
+
+class _Regression:
+    """A ridge regression for each background row, with means of coalitions that all rows share.
+
+    Units are drawn with some of the rows, each. So what the normal equations of a row are is nearly
+    a multiple of what they are for all rows together, in whose axes conjugate gradients need few
+    steps.
+    """
+
+    def __init__(
+        self,
+        odd: FloatArray,
+        signs: FloatArray,
+        drawn: BoolArray,
+        shares: FloatArray,
+        population: FloatArray,
+    ) -> None:
+        self.drawn, self.shares, self.population = drawn, shares, population
+        self.weights = (drawn * (1 - shares)).mean(axis=1)  # less what the means take
+        energies, self.axes = np.linalg.eigh((signs * self.weights[:, None]).T @ signs)
+        self.energies = np.maximum(energies, 0.0)
+        self.rotated = signs @ self.axes
+        self.target = self.rotated.T @ self.within(odd)
+
+    def within(self, values: FloatArray) -> FloatArray:
+        """Return values less the means of their units, (G, U, D), 0 where nothing is drawn."""
+        values = values * self.drawn
+        found: FloatArray = values - self.drawn * (values * self.shares).sum(axis=2, keepdims=True)
+        return found
+
+    def solved(self, penalties: FloatArray, n_steps: int, tolerance: float) -> FloatArray:
+        """Return the effects, (G, M, D), at a penalty of each game, (G,)."""
+        penalties = penalties[:, None, None]
+        scales = 1 / (self.energies[:, None] + penalties)
+
+        def product(one: FloatArray, other: FloatArray) -> FloatArray:
+            found: FloatArray = ((one * other) @ self.population).sum(axis=1)[:, None, None]
+            return found
+
+        effects, left = np.zeros_like(self.target), self.target
+        step = scales * left
+        size = product(left, step)
+        enough = tolerance * size
+        for _ in range(n_steps):
+            if (size <= enough).all():
+                break
+            moved = self.rotated.T @ self.within(self.rotated @ step) + penalties * step
+            # A game whose equations are solved stays as it is, whatever the others need.
+            length = np.where(size > enough, size / np.maximum(product(step, moved), 1e-300), 0.0)
+            effects, left = effects + length * step, left - length * moved
+            scaled = scales * left
+            before, size = size, product(left, scaled)
+            step = scaled + size / np.maximum(before, 1e-300) * step
+        effects = self.axes @ effects
+        centred: FloatArray = effects - (effects @ self.population)[..., None]
+        return centred
+
+    def leverages(self, penalty: float) -> FloatArray:
+        """Return the leverages of units in the regression of a row that they are drawn with, (U,).
+
+        The inverse of normal equations of random rows is on average that of their mean, less a
+        share that the rows themselves take: a fixed point of one number. What the means of few
+        rows take is not in it: the other way round, intervals are too narrow.
+        """
+        squares, taken = self.rotated**2, 0.0
+        for _ in range(_FIXED_POINT):
+            others = squares @ (1 / (self.energies / (1 + taken) + penalty))
+            taken = float(self.weights @ others / np.maximum(self.weights.sum(), 1e-300))
+        found: FloatArray = others / (1 + others)
+        return found
