@@ -195,6 +195,7 @@ def test_large_designs_are_predicted_through_their_first_values(weights, monkeyp
     """What is left out of the regression is corrected all the same."""
     game = random_game(9, n_rows=3, seed=5)
     monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posterior.DENSE", 60)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posterior.SEEN", 60)
     estimator = core.OddGP(weights, unbiased=True)
     found = core.estimate(game, estimator, core.Settings(seed=0, budget=508))
     off = np.abs(found.values - game_shapley_values(game))

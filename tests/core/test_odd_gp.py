@@ -399,6 +399,7 @@ def test_rows_are_the_same_in_any_company_and_batches(n_players, budget, weights
 @pytest.mark.parametrize("budget", [60, 400])
 def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, budget, monkeypatch):
     monkeypatch.setattr(posterior, "DENSE", 60)
+    monkeypatch.setattr(posterior, "SEEN", 60)
     table = np.concatenate([tabulated(name, 9, 2) for name in ("vote", "trees", "norm")])
     together = run(TableGame(table[:, :, None]), budget, weights)
     for row in range(6):
@@ -584,6 +585,7 @@ def test_large_designs_lose_little(monkeypatch):
     least_squares = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=500))
     whole = distances(game, run(game, 500)).mean()
     monkeypatch.setattr(posterior, "DENSE", 120)
+    monkeypatch.setattr(posterior, "SEEN", 120)
     found = run(game, 500)
     off = distances(game, found)
     assert off.mean() < 0.7 * distances(game, least_squares).mean()
@@ -595,6 +597,7 @@ def test_large_designs_lose_little(monkeypatch):
 @pytest.mark.slow
 def test_errors_of_votes_do_not_rise_where_the_process_is_approximated(weights, monkeypatch):
     monkeypatch.setattr(posterior, "DENSE", 1024)
+    monkeypatch.setattr(posterior, "SEEN", 1024)
     game = TableGame(tabulated("vote", 14, 6)[:, :, None])
     exact = game_shapley_values(game)
     before, after = (run(game, 2048 + more, weights) for more in (-10, 200))

@@ -71,8 +71,9 @@ def test_three_thousand_players_are_possible(estimator):
 @pytest.mark.slow
 def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
     """2^(M − 1) is no floating-point number from 1,025 players on."""
-    # As with more than 4,096 evaluations.
+    # As with more than 8,192 evaluations.
     monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posterior.DENSE", 64)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posterior.SEEN", 64)
     weights = np.random.default_rng(0).normal(size=1030)
     explainer = shap.Explainer(
         lambda x: x @ weights, np.zeros((1, 1030)), algorithm="oddgp", seed=0

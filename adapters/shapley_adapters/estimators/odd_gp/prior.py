@@ -36,6 +36,9 @@ ODD, EVEN = 1, 0
 _LEVEL, _FACTOR = 0.1, 12
 """The levels are .1, 1.2 and 14.4: each kernel is a power of the one before."""
 
+_AT_ONCE = 2**15
+"""Covariances that are computed together, so that all their powers are in the cache."""
+
 _N_ODD, _N_EVEN = 3, 2
 """Levels of odd and of even sets. One level in place of three: errors of 1.11 (networks 1.28)."""
 
@@ -331,13 +334,16 @@ class Prior:
         strengths, of_components, of_size, _ = self.variances(h)
         signs, n = self.data.signs, len(self.data.signs)
         with_signs = signs if others is None else others
-        numbers: IntArray | slice = slice(None) if powers is None else _pairs(n)[1]
-        if powers is None:
-            powers = self._powers(((signs * (_LEVEL * strengths)) @ with_signs.T).ravel())
         tau, scale, total = self.components(strengths)
         shares, are_odd = of_components / total, self.parities == ODD
-        covariance: FloatArray = self._of_powers(shares, self._signs) @ powers
-        covariance = covariance[numbers].reshape(n, len(with_signs))
+        mixed = self._of_powers(shares, self._signs)
+        if powers is None:
+            covariance = (signs * (_LEVEL * strengths)) @ with_signs.T
+            n_parts = 1 + covariance.size // _AT_ONCE
+            for part in np.array_split(covariance.reshape(-1), n_parts):
+                part[:] = mixed @ self._powers(part)
+        else:
+            covariance = (mixed @ powers)[_pairs(n)[1]]
         # Less the lowest sets, which have variances of their own.
         lowest = shares * scale
         if self.data.parity != EVEN:
