@@ -211,6 +211,16 @@ def test_other_centroids_have_no_descent(order, power, seed):
             assert total(moved, points, order, power) >= least * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("order", [1.5, 2, 3])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_medians_between_opposite_points_are_exact(order, size):
+    """Of the corners of a convex quadrilateral: where the diagonals meet, for every such norm."""
+    where, first, second = numbers(3, 4, seed=5) * size
+    corners = [where + first, where - 0.3 * first, where + second, where - 2.5 * second]
+    found = Centroid(order, 1)(np.array(corners)[:, None]).values[0]
+    np.testing.assert_allclose(found, where, rtol=0, atol=1e-12 * size)
+
+
 def test_the_geometric_median_may_be_a_candidate():
     candidates = np.array([[[0.0, 0.0]], [[1.0, 0.0]], [[-1.0, 0.3]], [[0.1, 5.0]], [[0.0, -4.0]]])
     (found,) = Centroid("l2", 1)(candidates).values

@@ -137,7 +137,7 @@ class Centroid:
         D; a number q ≥ 1 is the order of the norm ℓq.
     power : float, optional
         p ≥ 1; by default q, so that features are independent of each other. p = 1 with ℓ2 is the
-        geometric median. With ℓ1 and with Kendall's distance p must be 1.
+        geometric median, to 1e-12 of its size. With ℓ1 and with Kendall's distance p must be 1.
     scale : {"none", "l1", "l2", "max"}
         How candidates are first scaled to the same size; see `on_one_scale`.
     order : {"value", "magnitude"}
