@@ -27,17 +27,19 @@ from captum_ext import OddGP, Shear
 from captum_ext.attributions.coalition_attribution import CoalitionAttribution
 from shapley_adapters.aggregation import (
     Centroid,
-    ComplexityLoss,
     Convex,
     LowComplexity,
     NeighbourIndex,
     NeighbourSearch,
-    SensitivityLoss,
-    UnfaithfulnessLoss,
     averaged_over_neighbours,
     learned_weights,
 )
-from shapley_adapters.aggregation.convex import Loss
+from shapley_adapters.aggregation.convex import (
+    Loss,
+    complexity_loss,
+    sensitivity_loss,
+    unfaithfulness_loss,
+)
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.criteria import complexity, faithfulness, sensitivity
 from shapley_adapters.criteria.faithfulness import removal_losses
@@ -105,10 +107,10 @@ class Judge:
         faithful = faithfulness(answers.rows, self.game, seed=self.seed)
         return np.array([moved.maximum, moved.average, faithful, complexity(answers.rows)])
 
-    def unfaithfulness(self, candidates: FloatArray) -> UnfaithfulnessLoss:
+    def unfaithfulness(self, candidates: FloatArray) -> Loss:
         """Return the loss of combinations, by the subsets on which all are judged."""
         subsets, losses = removal_losses(self.game, 1, seed=self.seed)
-        return UnfaithfulnessLoss.from_candidates(candidates, subsets, losses[:, 0])
+        return unfaithfulness_loss(candidates, subsets, losses[:, 0])
 
 
 def all_answers(
@@ -205,7 +207,7 @@ def _aggregators(
     }
     losses: dict[str, Loss] = {
         "sensitivity": _sensitivity_loss(found, judge.kept),
-        "complexity": ComplexityLoss(candidates),
+        "complexity": complexity_loss(candidates),
         "faithfulness": judge.unfaithfulness(candidates),
     }
     for name, loss in losses.items():
@@ -231,7 +233,7 @@ def _combined(
 def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain:
     """Return AVA over the pool of the set; rows of the pool are explained once for each class."""
     pool = explained.pool
-    search = NeighbourSearch(n_neighbors)
+    search = NeighbourSearch(n_neighbors=n_neighbors)
     index = NeighbourIndex(pool.reshape(len(pool), -1).astype(np.float64), search)
     known: dict[tuple[int, int], FloatArray] = {}
 
@@ -244,15 +246,15 @@ def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain
             places, targets = np.array(new).T
             known.update(zip(new, explain(pool[places], targets), strict=True))
         values = np.array([[known[int(z), int(c)] for z, c in row] for row in pairs])
-        return averaged_over_neighbours(search.weights(near.distances), values)
+        return averaged_over_neighbours(near.weights, values)
 
     return by_neighbours
 
 
-def _sensitivity_loss(found: Sequence[Answers], kept: BoolArray) -> SensitivityLoss:
+def _sensitivity_loss(found: Sequence[Answers], kept: BoolArray) -> Loss:
     has_any = kept.any(axis=1)
     moved = np.array([one.rows[has_any, None] - one.near[has_any] for one in found])
-    return SensitivityLoss(moved, kept[has_any])
+    return sensitivity_loss(moved, kept[has_any])
 
 
 def _print_table(

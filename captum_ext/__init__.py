@@ -22,8 +22,7 @@ from shapley_adapters import (
 )
 
 from . import attributions, conditional, criteria
-from .aggregates.ava import AVA
-from .aggregates.methods import Centroid, Convex, LowComplexity, combine
+from .aggregates.methods import AVA, Centroid, Convex, LowComplexity, combine
 from .attributions import *  # noqa: F403, who adds an estimator adds no name here
 from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import captum.attr
 import numpy as np
 import torch
 from torch import Tensor
-from torch.futures import Future
 
-from shapley_adapters.aggregation.base_explainers import name_of, parameters_of, share_of_budget
+from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.attribution_arrays import plain_array
@@ -29,33 +29,9 @@ from ..inputs.forward_arguments import are_marked, copied, shared_arguments_only
 _ADDITIONAL = "additional_forward_args"
 
 
-def checked_methods(name: str, methods: object) -> list[Any]:
-    """Return a user's list of methods.
-
-    Raises
-    ------
-    InvalidArgumentTypeError, InvalidArgumentError
-        If it is no list, is empty, or holds something that attributes nothing.
-    """
-    if isinstance(methods, str) or not isinstance(methods, Sequence):
-        raise InvalidArgumentTypeError(
-            f"{name} must be a list of attribution methods; got {type(methods).__name__}."
-        )
-    if len(methods) == 0:
-        raise InvalidArgumentError(f"{name} must hold at least one attribution method.")
-    for index, method in enumerate(methods):
-        check_method(f"{name}[{index}]", method)
-    return list(methods)
-
-
-def check_method(name: str, method: object) -> None:
-    """Raise an error if the object cannot attribute."""
-    is_object = not isinstance(method, type)
-    if not (is_object and (callable(getattr(method, "attribute", None)) or callable(method))):
-        raise InvalidArgumentTypeError(
-            f"{name} must be an attribution method that is ready, such as "
-            f"IntegratedGradients(model), or a function of the inputs; got {method!r}."
-        )
+METHOD = (
+    "a ready attribution method, such as IntegratedGradients(model), or a function of the inputs"
+)
 
 
 def takes(method: object, argument: str) -> bool:
@@ -70,7 +46,7 @@ def takes(method: object, argument: str) -> bool:
 
 
 def attribute_by(
-    method: Method, inputs: Inputs, arguments: Mapping[str, Any], through_future: bool = False
+    method: Any, inputs: Inputs, arguments: Mapping[str, Any], through_future: bool = False
 ) -> Any:
     """Call a method with those of the arguments that it has; it gets copies of all tensors.
 
@@ -84,7 +60,7 @@ def attribute_by(
     supported = arguments_for(method, accepted)
     inputs = copied(inputs)
     if hasattr(method, "attribute"):
-        attribute = _future_door(method) if through_future else method.attribute
+        attribute = method.attribute_future if through_future else method.attribute
         return attribute(inputs, **supported)
     # captum's metrics pass tuples of one, which functions of a tensor do not expect.
     is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
@@ -125,22 +101,6 @@ def object_of(method: object) -> Any:
     while isinstance(method, functools.partial):
         method = method.func
     return getattr(method, "__self__", method)
-
-
-def completed(attributions: object) -> Any:
-    """Return the result of a Future of attributions; other attributions as they are."""
-    return attributions.wait() if isinstance(attributions, Future) else attributions
-
-
-def _future_door(method: object) -> Any:
-    """Return `attribute_future` of a method."""
-    attribute_future = getattr(method, "attribute_future", None)
-    if attribute_future is None:
-        raise InvalidArgumentTypeError(
-            f"{name_of(method)} has no attribute_future. Use methods that have it, such as those "
-            "of captum_ext, or call attribute."
-        )
-    return attribute_future
 
 
 def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,17 +151,17 @@ def shared_by_all(
             shared[name] = shared_argument if all(map(knows_marks, methods)) else argument
             continue
         parts = argument if isinstance(argument, tuple) else (argument,)
-        if any(_has_rows(part, n_examples) for part in parts):
+        if any(
+            isinstance(part, Tensor)
+            and not isinstance(part, BaselineDistribution)
+            and part.shape[:1] == (n_examples,) != (1,)
+            for part in parts
+        ):
             raise InvalidArgumentError(
                 f"{name} has a row for each of the {n_examples} examples, but it is their "
                 "neighbours that are attributed. Pass one row, or a value for all examples."
             )
     return shared
-
-
-def _has_rows(argument: Any, n_examples: int) -> bool:
-    is_plain = isinstance(argument, Tensor) and not isinstance(argument, BaselineDistribution)
-    return is_plain and argument.shape[:1] == (n_examples,) != (1,)
 
 
 def arrays_of(name: str, attributions: object) -> list[FloatArray]:
@@ -215,7 +175,7 @@ class Layout:
 
     Parameters
     ----------
-    found : Tensor, Explanation, array, or tuple of them
+    attributions : Tensor, Explanation, array, or tuple of them
         The first method's attributions.
     inputs : tuple of Tensors
         The inputs.
@@ -223,14 +183,15 @@ class Layout:
 
     def __init__(self, attributions: object, inputs: tuple[Tensor, ...]) -> None:
         parts = attributions if isinstance(attributions, tuple) else (attributions,)
-        arrays = arrays_of("attributions", attributions)
-        self._shapes = [array.shape for array in arrays]
-        self._kinds = [
-            (part.dtype, part.device) if isinstance(part, Tensor) else (x.dtype, x.device)
-            for part, x in zip(parts, _repeated(inputs, len(parts)), strict=True)
+        self._shapes = [array.shape for array in arrays_of("attributions", attributions)]
+        are_of_inputs = len(parts) == len(inputs)
+        like = inputs if are_of_inputs else inputs[:1] * len(parts)
+        kinds = [
+            part if isinstance(part, Tensor) else x for part, x in zip(parts, like, strict=True)
         ]
+        self._kinds = [(kind.dtype, kind.device) for kind in kinds]
         # Outputs of several dimensions come between the examples and the features.
-        extra = arrays[0].ndim - inputs[0].dim() if len(parts) == len(inputs) else 0
+        extra = len(self._shapes[0]) - inputs[0].dim() if are_of_inputs else 0
         self._n_lead = 1 + max(0, extra)
         self.lead = self._shapes[0][: self._n_lead]
 
@@ -256,14 +217,11 @@ class Layout:
         return parts if as_tuple or len(parts) > 1 else parts[0]
 
 
-def _repeated(inputs: tuple[Tensor, ...], n: int) -> tuple[Tensor, ...]:
-    return inputs if len(inputs) == n else inputs[:1] * n
-
-
+@dataclass
 class DrawnInputs:
     """Converter of drawn points to inputs.
 
-    Parameters
+    Attributes
     ----------
     inputs : Tensor, or tuple of one
         The inputs, of floating point.
@@ -272,56 +230,48 @@ class DrawnInputs:
     forward_func : callable or None
         By whose outputs neighbours are kept.
     arguments : dict
-        Further arguments of the methods; none may have one entry per example.
+        Further arguments of the methods, for neighbours; none may have one entry per example.
     methods : sequence
         The methods that attribute the inputs.
-
-    Attributes
-    ----------
-    arguments : dict
-        Further arguments of the methods, for neighbours.
+    neighbourhood : Neighbourhood
+        The neighbours.
     """
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        target: Target,
-        forward_func: ForwardFunction | None,
-        arguments: dict[str, Any],
-        methods: Sequence[Any],
-    ) -> None:
-        tensors = checked_inputs(inputs)
-        if len(tensors) > 1 or not tensors[0].is_floating_point():
+    inputs: Inputs
+    target: Target
+    forward_func: ForwardFunction | None
+    arguments: dict[str, Any]
+    methods: Sequence[Any]
+    neighbourhood: Neighbourhood
+
+    def __post_init__(self) -> None:
+        self._tensor, *others = checked_inputs(self.inputs)
+        if others or not self._tensor.is_floating_point():
             raise InvalidArgumentError(
                 "sensitivity takes one tensor of floating point as inputs; neighbours of others "
                 "cannot be drawn."
             )
-        (self._inputs,) = tensors
-        self._target = checked_target(target, len(self._inputs))
-        self._forward_func = forward_func
-        self.arguments = shared_by_all(methods, arguments, len(self._inputs))
-
-    def check(self, neighbourhood: Neighbourhood) -> None:
-        """Refuse a neighbourhood that needs predictions where there are none."""
-        if self._forward_func is None and neighbourhood.keep != "all":
+        if self.forward_func is None and self.neighbourhood.keep != "all":
             raise InvalidArgumentError(
                 "forward_func= is needed to find the neighbours that keep the prediction "
-                f"(keep={neighbourhood.keep!r})."
+                f"(keep={self.neighbourhood.keep!r})."
             )
+        self.target = checked_target(self.target, len(self._tensor))
+        self.arguments = shared_by_all(self.methods, self.arguments, len(self._tensor))
 
     @property
     def rows(self) -> FloatArray:
         """The inputs as an array."""
-        return array_of_tensor(self._inputs)
+        return array_of_tensor(self._tensor)
 
     def tensor(self, rows: FloatArray) -> Tensor:
         """Return points in the type and on the device of the inputs."""
         # A copy, because models may write into their input.
-        return torch.from_numpy(np.array(rows)).to(self._inputs)
+        return torch.from_numpy(np.array(rows)).to(self._tensor)
 
     def target_of(self, owners: IntArray) -> Any:
         """Return the targets of the examples whose neighbours the points are."""
-        target, n_examples = self._target, len(self._inputs)
+        target, n_examples = self.target, len(self._tensor)
         if isinstance(target, list) and len(target) == n_examples:
             return [target[owner] for owner in owners]
         if isinstance(target, Tensor) and target.dim() > 0 and len(target) == n_examples:
@@ -330,8 +280,8 @@ class DrawnInputs:
 
     def predict(self, rows: FloatArray) -> Any:
         """Return the outputs for points; zeros where no predictions are asked for."""
-        if self._forward_func is None:
+        if self.forward_func is None:
             return np.zeros(len(rows))
         with torch.no_grad():
-            outputs = self._forward_func(self.tensor(rows))
+            outputs = self.forward_func(self.tensor(rows))
         return array_of_tensor(outputs) if isinstance(outputs, Tensor) else outputs

@@ -208,8 +208,7 @@ def sensitivity(
     Sensitivity
         With NumPy arrays.
     """
-    drawn_inputs = DrawnInputs(inputs, target, forward_func, arguments, [attribute])
-    drawn_inputs.check(neighbourhood)
+    drawn_inputs = DrawnInputs(inputs, target, forward_func, arguments, [attribute], neighbourhood)
 
     def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
         targets = {} if target is None else {"target": drawn_inputs.target_of(owners)}

@@ -1,68 +1,67 @@
-"""Aggregates of several attributions, and their base."""
+"""Attributions that are made of those of other methods, or of those of similar inputs."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar
 
 import captum.attr
 import numpy as np
+import torch
 from torch import Tensor
+from torch.futures import Future
 
 import shapley_adapters.aggregation as core
-from shapley_adapters.aggregation import Aggregator
-from shapley_adapters.aggregation.aggregators import with_options_of
-from shapley_adapters.aggregation.base_explainers import latest_evaluations, name_of
-from shapley_adapters.aggregation.convex import check_criterion, loss_of_criterion
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.aggregation import convex, members, neighbours
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.torch_support.array_module import module_version
+from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
-from ..argument_types import Inputs, Target
-from ..attributions.attribute_methods import attribute_method, future_method
+from ..argument_types import Inputs, Method, Target
+from ..attributions.attribute_methods import NamedAttribution, attribute_method, future_method
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
-from ..inputs.checks import checked_inputs
+from ..inputs.checks import checked_inputs, checked_target
+from ..inputs.forward_arguments import Shared, copied
 from .base_explainers import (
+    METHOD,
     DrawnInputs,
     Layout,
     attribute_by,
-    checked_methods,
-    completed,
     object_of,
     shared_arguments,
+    shared_by_all,
     takes,
 )
 
 
 @write_constructor
-class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
-    """Base of the attributions that combine those of several methods.
+class AggregateAttribution(NamedAttribution):
+    """Base of the attributions that are made of those of other methods.
 
     Attributes
     ----------
+    attribution_methods : list
+        The other methods.
     last_aggregate : Aggregate or None
         The aggregate of the latest call of `attribute`, with features last. It holds weights and
         proofs.
-    last_evaluations : SpentEvaluations or None
-        What each method spent in the latest call of `attribute`, and which of them are not counted.
     """
 
-    _results = ("last_aggregate", "last_evaluations")
+    _results: ClassVar[tuple[str, ...]]
     _through_futures = False
-    _kind: ClassVar[type[Any]]
 
-    attribution_methods: Sequence[Any] = field(kw_only=False)
+    attribution_methods: Sequence[Any] = field(init=False)
     last_aggregate: core.Aggregate | None = field(default=None, init=False)
-    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.attribution_methods = checked_methods("attribution_methods", self.attribution_methods)
-        super().__init__(getattr(self.attribution_methods[0], "forward_func", None))
-        self._aggregator()  # refuses options that cannot be used
+        first = self.attribution_methods[0]
+        captum.attr.Attribution.__init__(self, getattr(first, "forward_func", None))
 
     @property
     def multiplies_by_inputs(self) -> bool:
@@ -72,10 +71,6 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
             for method in self.attribution_methods
         )
 
-    def _aggregator(self) -> Any:
-        """Return the aggregator of the core with the options of this object."""
-        return with_options_of(self._kind, self)
-
     @attribute_method
     def attribute(
         self,
@@ -84,7 +79,7 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         target: TargetType = None,
         **kwargs: Any,
     ) -> Any:
-        """Attribute by all methods and combine their attributions.
+        """Attribute by other methods, and combine their attributions.
 
         All arguments except the inputs are passed by name, because captum's classes differ in
         their second argument.
@@ -94,12 +89,15 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         inputs : Tensor or tuple of Tensors
             The inputs; the first dimension counts the examples.
         target : int, tuple, Tensor or list, optional
-            Which output to explain, in any of captum's forms.
+            Which output to explain, in any of captum's forms. `AVA` explains the neighbours of an
+            example for the target of the example.
         **kwargs
             Further arguments of the methods, such as `baselines`; each gets those that it has, and
             one of them must have it. `n_samples` is the budget of all methods together: those that
             take it get equal shares. For arguments of one method alone, pass a
-            `functools.partial` of its `attribute` as the method.
+            `functools.partial` of its `attribute` as the method. Arguments of `AVA` are for the
+            neighbours: `n_samples` counts per neighbour, and an argument with one entry per
+            example, of first dimension B > 1, raises an error.
 
         Returns
         -------
@@ -109,68 +107,90 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         Raises
         ------
         InvalidArgumentError, InvalidArgumentTypeError
-            If no method has an argument, or attributions have different shapes.
+            If an argument cannot be used, no method has it, or attributions have different shapes.
         """
         tensors = checked_inputs(inputs)
         arguments = shared_arguments(self.attribution_methods, kwargs)
-        if target is not None:
-            self._check_target()
-            arguments["target"] = target
-        layout, candidates = self._candidates(inputs, tensors, arguments)
-        aggregate = self._aggregator()(candidates)
-        self.last_aggregate = aggregate
-        self.last_evaluations = core.SpentEvaluations.from_members(
-            (name_of(object_of(method)), latest_evaluations(object_of(method)))
-            for method in self.attribution_methods
-        )
-        return layout.tensors(aggregate.values, isinstance(inputs, tuple))
+        self._check_target(target)
+        layout, self.last_aggregate = self._combine(inputs, tensors, target, arguments)
+        return layout.tensors(self.last_aggregate.values, isinstance(inputs, tuple))
 
     attribute_future = future_method(attribute)
 
-    def _prepared_for_futures(self) -> AggregateAttribution:
+    def _prepared_for_futures(self) -> Any:
         """Return a copy that asks its methods for futures."""
         twin = copy.copy(self)
         twin._through_futures = True
         return twin
 
-    def _check_target(self) -> None:
+    def _combine(
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
+    ) -> tuple[Layout, core.Aggregate]:
+        raise NotImplementedError
+
+    def _check_target(self, target: Target) -> None:
         for method in self.attribution_methods:
-            if not takes(method, "target"):
+            if target is not None and not takes(method, "target"):
                 raise InvalidArgumentError(
-                    f"target is given, but {name_of(method)} has no argument target, and would "
-                    "attribute something else. Pass a function with it."
+                    f"target is given, but {members.name_of(method)} has no argument target, and "
+                    "would attribute something else. Pass a function with it."
                 )
 
-    def _candidates(
-        self, inputs: Inputs, tensors: tuple[Tensor, ...], arguments: dict[str, Any]
+    def _attributed(
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
     ) -> tuple[Layout, list[FloatArray]]:
-        layout, candidates, started = None, [], []
-        for method in self.attribution_methods:
-            with _shared_budget():
-                started.append(attribute_by(method, inputs, arguments, self._through_futures))
-        for method, attributions in zip(self.attribution_methods, started, strict=True):
-            with _shared_budget():
-                attributions_of_method = completed(attributions)
-            layout = Layout(attributions_of_method, tensors) if layout is None else layout
-            candidates.append(layout.array(name_of(method), attributions_of_method))
-        if layout is None:  # there is at least one method
-            raise InvalidArgumentError("attribution_methods is empty.")
-        return layout, candidates
-
-
-@contextmanager
-def _shared_budget() -> Iterator[None]:
-    """Say of a budget that is too small that it is one method's share."""
-    try:
-        yield
-    except BudgetError as error:
-        raise BudgetError(
-            f"{error} It is this method's part of the budget, which several share."
-        ) from error
+        """Return the attributions by each method as arrays, (B, …, M)."""
+        methods = self.attribution_methods
+        if target is not None:
+            arguments = {**arguments, "target": target}
+        with members.shared_budget(
+            "n_samples", sum(takes(method, "n_samples") for method in methods)
+        ):
+            started = [
+                attribute_by(method, inputs, arguments, self._through_futures) for method in methods
+            ]
+            found = [one.wait() if isinstance(one, Future) else one for one in started]
+        layout = Layout(found[0], tensors)
+        names = map(members.name_of, methods)
+        return layout, [layout.array(name, one) for name, one in zip(names, found, strict=True)]
 
 
 @write_constructor
-class Centroid(AggregateAttribution):
+class CandidateAttribution(AggregateAttribution):
+    """Base of the aggregates of several methods' attributions of the same inputs.
+
+    Attributes
+    ----------
+    last_evaluations : SpentEvaluations or None
+        What each method spent in the latest call of `attribute`, and which of them are not counted.
+    """
+
+    _results = ("last_aggregate", "last_evaluations")
+    _kind: ClassVar[type[core.Aggregator]]
+
+    attribution_methods: Sequence[Any] = field(kw_only=False)
+    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        methods = members.checked_members("attribution_methods", self.attribution_methods, METHOD)
+        self.attribution_methods = methods
+        super().__post_init__()
+        self._kind.with_options_of(self)  # refuses options that cannot be used
+
+    def _combine(
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
+    ) -> tuple[Layout, core.Aggregate]:
+        layout, candidates = self._attributed(inputs, tensors, target, arguments)
+        aggregate = self._kind.with_options_of(self)(candidates)
+        objects = map(object_of, self.attribution_methods)
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (members.name_of(method), method) for method in objects
+        )
+        return layout, aggregate
+
+
+@write_constructor
+class Centroid(CandidateAttribution):
     """The attributions nearest to those of several methods.
 
     argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
@@ -205,7 +225,7 @@ class Centroid(AggregateAttribution):
 
 
 @write_constructor
-class LowComplexity(AggregateAttribution):
+class LowComplexity(CandidateAttribution):
     """Attributions no more complex than those of any of several methods.
 
     Two readings of the algorithms that Bhatt, Weller and Moura show as a figure; see
@@ -242,7 +262,7 @@ class LowComplexity(AggregateAttribution):
 
 
 @write_constructor
-class Convex(AggregateAttribution):
+class Convex(CandidateAttribution):
     """A convex combination of the attributions of several methods.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura). The weights are passed, or are learned by `learn`.
@@ -270,10 +290,11 @@ class Convex(AggregateAttribution):
     weights: Any = None
     scale: str = "none"
 
+    learned_weights: core.LearnedWeights | None = field(default=None, init=False)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.learned_weights: core.LearnedWeights | None = None
-        self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
+        self._kind.with_options_of(self)(np.zeros((len(self.attribution_methods), 1, 1)))
 
     def learn(
         self,
@@ -302,24 +323,19 @@ class Convex(AggregateAttribution):
         seed : int
             Seed of random starts, and of the neighbours.
         """
-        known = ("complexity", "sensitivity")
-        around = check_criterion("criterion", criterion, known, neighbourhood)
+        convex.check_criterion("criterion", criterion, ("complexity", "sensitivity"), neighbourhood)
         arguments = shared_arguments(self.attribution_methods, kwargs)
-        if target is not None:
-            self._check_target()
+        self._check_target(target)
 
         def candidates(of: Inputs, target_of: Target, further: dict[str, Any]) -> FloatArray:
-            if target_of is not None:
-                further = {**further, "target": target_of}
-            _, arrays = self._candidates(of, checked_inputs(of), further)
-            return core.on_one_scale(np.array(arrays), self.scale)
+            _, arrays = self._attributed(of, checked_inputs(of), target_of, further)
+            return self._kind.with_options_of(self).scaled(arrays)
 
-        def sensitivity() -> core.SensitivityLoss:
-            drawn = DrawnInputs(
-                inputs, target, self.forward_func, arguments, self.attribution_methods
-            )
-            drawn.check(around)
-            return core.SensitivityLoss.around(
+        def sensitivity() -> convex.Loss:
+            around: Any = neighbourhood  # which is there: checked
+            methods = self.attribution_methods
+            drawn = DrawnInputs(inputs, target, self.forward_func, arguments, methods, around)
+            return convex.sensitivity_around(
                 lambda rows, owners: candidates(
                     drawn.tensor(rows), drawn.target_of(owners), drawn.arguments
                 ),
@@ -330,7 +346,7 @@ class Convex(AggregateAttribution):
                 with_owners=True,
             )
 
-        loss = loss_of_criterion(
+        loss = convex.loss_of_criterion(
             criterion,
             lambda: candidates(inputs, target, arguments),
             {"sensitivity": sensitivity},
@@ -340,7 +356,137 @@ class Convex(AggregateAttribution):
         return self.learned_weights
 
 
-def combine(attributions: Sequence[Any], aggregator: Aggregator) -> Any:
+@write_constructor
+class AVA(AggregateAttribution, core.NeighbourSearch):
+    """An input attributed by the Shapley values of its nearest neighbours.
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Inputs at a small distance share most of
+    their neighbours, so their attributions differ little: AVA lowers sensitivity. It is itself a
+    Shapley value explanation (Theorem 1), of the weighted average of the neighbours' games. Each
+    neighbour is attributed once per target, when it is first needed. `forget` drops these
+    attributions; a change of the parameters of a module drops them, too.
+
+    Parameters
+    ----------
+    attribution_method : Attribution or function
+        Attributes the neighbours. For Theorem 1 it must return Shapley values.
+    dataset : Tensor or tuple of Tensors, (D, …)
+        The rows from which neighbours are taken, in the form of the inputs.
+    n_neighbors : int, optional
+        How many neighbours explain an input; by default 10, or as many rows as there are.
+    metric, metric_params, normalized, at_zero, smoothing
+        The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
+    embed : callable, optional
+        Function from inputs to tensors, (B, F), between which distances are computed, such as the
+        activations of a layer; by default the flattened inputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import AVA, Exact
+    >>> dataset = torch.tensor([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> ava = AVA(Exact(lambda x: x[:, 0] ** 2), dataset, n_neighbors=2)
+    >>> ava.attribute(torch.tensor([[2.0, 0.0]]))  # (1 + 9) / 2
+    tensor([[5., 0.]])
+    """
+
+    _results = ("last_aggregate", "_terms", "_layouts", "_known")
+
+    attribution_method: Method = field(kw_only=False)
+    dataset: Inputs = field(kw_only=False)
+    embed: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        core.NeighbourSearch.__post_init__(self)
+        members.check_member("attribution_method", self.attribution_method, METHOD)
+        self.attribution_methods = [self.attribution_method]
+        super().__post_init__()
+        self._is_tuple = isinstance(self.dataset, tuple)
+        self.dataset = checked_inputs(self.dataset)
+        self._index = core.NeighbourIndex(self._embeddings("dataset", self.dataset), self)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the neighbours' attributions."""
+        self._terms: Any = None
+        self._layouts: dict[Any, Layout] = {}
+        self._known: dict[Any, dict[int, FloatArray]] = {}
+
+    def _prepared_for_futures(self) -> Any:
+        twin = super()._prepared_for_futures()
+        twin.forget()
+        return twin
+
+    def _combine(
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
+    ) -> tuple[Layout, core.Aggregate]:
+        n_examples = len(tensors[0])
+        targets = _example_targets(checked_target(target, n_examples), n_examples)
+        arguments = shared_by_all(self.attribution_methods, arguments, n_examples)
+        terms = module_version(self.forward_func), _contents(arguments)
+        if terms != self._terms:  # other arguments, or another model
+            self.forget()
+            self._terms = terms
+        near = self._index.nearest(self._embeddings("inputs", tensors))
+        explained: dict[int, Any] = {}
+        for one in dict.fromkeys(targets):
+            examples = [example for example in range(n_examples) if targets[example] == one]
+            explain = partial(self._attribute_rows, one, arguments)
+            known = self._known.setdefault(one, {})
+            (found,) = neighbours.explained_once(known, near.indices[examples], explain)
+            explained.update(zip(examples, found, strict=True))
+        in_order = [explained[example] for example in range(n_examples)]
+        values = core.averaged_over_neighbours(near.weights, in_order)
+        return self._layouts[targets[0]], core.Aggregate(values, near.weights)
+
+    def _attribute_rows(
+        self, target: Target, arguments: dict[str, Any], indices: IntArray
+    ) -> list[FloatArray]:
+        """Return the attributions of rows of the data for a target."""
+        rows = tuple(tensor[indices.tolist()] for tensor in self.dataset)
+        inputs = rows if self._is_tuple else rows[0]
+        self._layouts[target], found = self._attributed(inputs, rows, target, arguments)
+        if len(found[0]) != len(indices):
+            raise InvalidArgumentError(
+                f"{members.name_of(self.attribution_method)} attributes {len(found[0])} examples "
+                f"for {len(indices)} rows of the data; AVA needs one for each."
+            )
+        return found
+
+    def _embeddings(self, name: str, tensors: tuple[Tensor, ...]) -> FloatArray:
+        if self.embed is not None:
+            with torch.no_grad():
+                embeddings = self.embed(*copied(tensors))
+            tensors = embeddings if isinstance(embeddings, tuple) else (embeddings,)
+        flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
+        numbers: FloatArray = np.concatenate(flat, axis=1)
+        neighbours.check_embedding(name, numbers)
+        return numbers
+
+
+def _example_targets(target: Target, n_examples: int) -> list[Any]:
+    """Return the target of each example, in a form that can be looked up."""
+    if isinstance(target, Tensor):
+        target = target.reshape(-1).tolist()
+    if isinstance(target, list):
+        return target * n_examples if len(target) == 1 else target
+    return [target] * n_examples
+
+
+def _contents(argument: object) -> Any:
+    """Return what says of nested arguments, by ==, whether they are equal, of any device."""
+    if isinstance(argument, Shared):
+        argument = Shared, argument.value
+    if isinstance(argument, (dict, tuple, list)):
+        parts = argument.items() if isinstance(argument, dict) else argument
+        return [_contents(part) for part in parts]
+    if isinstance(argument, (Tensor, np.ndarray)):
+        return type(argument), argument.dtype, argument.shape, argument.tolist()
+    return type(argument), argument
+
+
+def combine(attributions: Sequence[Any], aggregator: core.Aggregator) -> Any:
     """Combine attributions of the same inputs, of captum or shap, into one.
 
     Parameters

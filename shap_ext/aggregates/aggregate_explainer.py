@@ -1,80 +1,171 @@
-"""Base of the explainers that combine others: it checks arguments and packs the result."""
+"""Base of the explainers that combine others: its members, its call, and the packed result."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import shap
 
 from shapley_adapters.aggregation import Aggregate, SpentEvaluations
-from shapley_adapters.aggregation.base_explainers import share_of_budget
+from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.criteria.attribution_arrays import plain_array
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
+from shapley_adapters.pipeline.result import quantiles
 from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers import checked_n_jobs
 
-from ..argument_types import Explanation, Outputs, Rows, Table
+from ..argument_types import Outputs, Rows, Table
 from ..explainers.call_options import checked_outputs
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row
+from ..inputs.explained_function import prediction_function
+from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import explanation, folded, has_outputs
 from ..results.record import with_record
-from ..shap_internals import is_op_chain
-from .base_explainers import BaseExplainer, base_explainer_of
+from ..shap_internals import (
+    background_of,
+    global_generator,
+    is_op_chain,
+    needed_evaluations,
+    state_of,
+)
+
+_ON_ARRAYS = ("exact", "permutation", "partition", "additive")
+"""Algorithms of shap that call the model with arrays, which torch modules do not take and
+estimators do not let them."""
+
+MEMBER = (
+    "the name of an algorithm, an explainer, a function of the rows, or one of captum's methods"
+)
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Upper bounds of the errors of an aggregate, in the shape of its values.
-
-    Both are weighted sums over the base explainers. Such a sum is an upper bound, also where the
-    draws of the base explainers depend on each other.
-
-    Attributes
-    ----------
-    errors : array
-        Standard errors.
-    half_widths : array
-        Half the widths of the 95 % intervals.
-    """
-
-    errors: FloatArray
-    half_widths: FloatArray
-
-
-@dataclass(frozen=True)
-class Combination:
-    """The combined explanation of all rows, before it becomes an Explanation.
+class Answer:
+    """The attributions of rows, by one explainer or combined.
 
     Attributes
     ----------
     values : array, (R, …) or (R, …, K)
         The attributions.
-    base_values : array, (R,) or (R, K)
-        The values without any feature.
-    spread : Spread or None
-        Bounds of the standard errors and intervals.
+    base_values : array, (R,) or (R, K), or None
+        The values without any feature, if they are known.
+    errors, half_widths : array, or None
+        Standard errors, and half the widths of the 95 % intervals, which are larger if the errors
+        come from few draws. Those of an aggregate are weighted sums over the explainers: upper
+        bounds, also where their draws depend on each other.
     template : shap.Explanation or None
-        The answer of one base explainer, from which names are taken.
+        The Explanation of an explainer, from which names are taken.
     data, display_data : array or DataFrame, or None
         Feature values that plots show. Features may be groups of columns.
     """
 
     values: FloatArray
-    base_values: FloatArray
-    spread: Spread | None
+    base_values: Any
+    errors: Any
+    half_widths: Any
     template: Any
-    data: Any
-    display_data: Any
+    data: Any = None
+    display_data: Any = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """One explainer, ready to be called.
+
+    Attributes
+    ----------
+    name : str
+        The name for messages and plots.
+    explainer : callable, or object with `attribute`
+        The explainer, function or attribution method.
+    random_state : tuple, or None
+        The state of NumPy's global generator in which it explains, where shap built it.
+    """
+
+    name: str
+    explainer: Any
+    random_state: Any = None
+
+    @property
+    def is_attribution(self) -> bool:
+        """Whether it is one of captum's methods."""
+        is_explainer = isinstance(self.explainer, shap.Explainer)
+        return not is_explainer and callable(getattr(self.explainer, "attribute", None))
+
+    def takes(self, argument: str) -> bool:
+        """Return whether the explainer has an argument of this name."""
+        function = self.explainer.attribute if self.is_attribution else self.explainer
+        return argument in parameters_of(function)
+
+    def check_errors(self, errors: object) -> None:
+        """Refuse an explainer without standard errors where they are asked for."""
+        if errors is None:
+            raise InvalidArgumentError(
+                f"error_bounds=True, but {self.name} gives no standard errors."
+            )
+
+    def explain(self, rows: Table, arguments: Mapping[str, Any]) -> Answer:
+        """Explain rows, with those of the arguments that the explainer has."""
+        supported = {name: value for name, value in arguments.items() if self.takes(name)}
+        rows = rows.copy()  # an explainer or its model may write into them
+        try:
+            answer = self._answer(rows, supported)
+        except ValueError as error:
+            needed = None if isinstance(error, BudgetError) else needed_evaluations(error)
+            if needed is None:
+                raise
+            raise BudgetError(
+                f"{self.name} needs at least {needed} evaluations for a row: {error}", needed
+            ) from error
+        if isinstance(answer, (list, tuple)):
+            raise InvalidArgumentTypeError(
+                f"{self.name} returned {len(answer)} results, one for each input or output; "
+                "aggregates need one array or Explanation. Pass a function that picks one."
+            )
+        values = plain_array(self.name, answer)
+        if has_outputs(values, rows) and values.shape[-1] == 1:  # which some explainers keep
+            values = values[..., 0]
+        if len(values) != len(rows) or not 0 <= values.ndim - np.ndim(rows) <= 1:
+            raise InvalidArgumentError(
+                f"{self.name} returned values of shape {values.shape} for rows of shape "
+                f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
+            )
+        if not isinstance(answer, shap.Explanation):
+            return Answer(values, None, None, None, None)
+        base, errors, half_widths = answer.base_values, answer.error_std, None
+        if base is not None:
+            shape = (len(values), *values.shape[-1:]) if has_outputs(values, rows) else len(values)
+            base = np.asarray(base, dtype=np.float64)  # some explainers give one for all rows
+            is_whole = base.size == np.prod(shape)
+            base = base.reshape(shape) if is_whole else np.broadcast_to(base, shape).copy()
+        if errors is not None:
+            errors = plain_array(f"error_std of {self.name}", errors).reshape(values.shape)
+            half_widths = quantiles(0.95) * errors
+            if answer.upper_bounds is not None:
+                upper = plain_array("upper_bounds", answer.upper_bounds)
+                half_widths = upper.reshape(values.shape) - values
+        return Answer(values, base, errors, half_widths, answer, answer.data, answer.display_data)
+
+    def _answer(self, rows: Table, arguments: dict[str, Any]) -> Any:
+        if self.is_attribution:
+            from shapley_adapters.torch_support.array_module import attributions_of_rows
+
+            return attributions_of_rows(self.explainer, np.asarray(rows), arguments)
+        if self.random_state is None:
+            return self.explainer(rows, **arguments)
+        with global_generator(self.random_state):  # as shap left it
+            return self.explainer(rows, **arguments)
 
 
 @write_constructor
@@ -110,28 +201,32 @@ class AggregateExplainer(ModelExplainer):
         raise NotImplementedError
 
     def _combine(
-        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
-    ) -> Combination:
-        """Explain rows."""
+        self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
+    ) -> Answer:
+        """Explain rows; base values are known."""
         raise NotImplementedError
 
-    def _base_explainers(self) -> list[BaseExplainer]:
-        has_unit = self.model_output != "auto"
-        model = self.explained_function.model if has_unit else self.model
+    def _members(self) -> list[Member]:
         return [
-            base_explainer_of(
-                spec,
-                model=model,
-                masker=self.masker,
-                link=self.link,
-                feature_names=self.feature_names,
-                output_names=self.output_names,
-                linearize_link=self.linearize_link,
-                seed=self.seed,
-                n_jobs=self.n_jobs,
-            )
+            Member(name_of(spec), spec) if not isinstance(spec, str) else self._named_member(spec)
             for spec in self._specs()
         ]
+
+    def _named_member(self, name: str) -> Member:
+        """Return the explainer that shap, with our algorithms, builds for a name."""
+        taken = ("masker", "link", "feature_names", "output_names", "linearize_link", "seed")
+        arguments = {argument: getattr(self, argument) for argument in taken}
+        model = self.model if self.model_output == "auto" else self.explained_function.model
+        inner = inner_model(model)
+        if name in _ON_ARRAYS:
+            if is_torch_module(inner) or not callable(inner):
+                model = prediction_function(inner)
+            arguments["seed"] %= 2**32  # all that NumPy's global generator takes
+        with global_generator(state_of(arguments["seed"])):
+            explainer = shap.Explainer(model, algorithm=name, **arguments)
+            if isinstance(explainer, CoalitionExplainer):  # shap's own know no workers
+                explainer.n_jobs = self.n_jobs
+            return Member(name, explainer, np.random.get_state())  # noqa: NPY002
 
     def __call__(
         self,
@@ -189,7 +284,8 @@ class AggregateExplainer(ModelExplainer):
         started = time.time()
         if main_effects:
             raise InvalidArgumentError("main_effects=True is not supported by aggregates.")
-        arguments = {"silent": checked_flag("silent", silent), **self._budget(max_evals)}
+        members = self._members()
+        arguments = {"silent": checked_flag("silent", silent), **_budget(members, max_evals)}
         if batch_size != "auto":
             arguments["batch_size"] = checked_count("batch_size", batch_size)
         if checked_flag("error_bounds", error_bounds):
@@ -197,20 +293,15 @@ class AggregateExplainer(ModelExplainer):
         is_summed = checked_flag("check_additivity", check_additivity)
         row = table_of_row(X, self._background_dtypes)
         rows = _checked_rows(X if row is None else row)
-        combination = self._combine(rows, arguments, error_bounds)
-        self._last_base_values = combination.base_values
+        answer = self._combine(rows, members, arguments)
+        self._last_base_values = answer.base_values
         if is_summed:
-            self._check_sums(combination, rows)
-        answer = self._explanation(combination, rows, outputs, time.time() - started)
-        return with_record(answer if row is None else answer[0], self, started, None)
-
-    def _check_sums(self, combination: Combination, rows: Table) -> None:
-        values = folded(
-            combination.values, has_outputs(combination.values, rows)
-        )  # (R, K, M) or (R, M)
-        values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
-        base = combination.base_values.reshape(len(rows), -1)
-        check_sums(values, base, self._model_explainer().outputs_of(rows), self.name)
+            values = folded(answer.values, has_outputs(answer.values, rows))  # (R, K, M) or (R, M)
+            values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
+            base = answer.base_values.reshape(len(rows), -1)
+            check_sums(values, base, self._model_explainer().outputs_of(rows), self.name)
+        result = self._explanation(answer, rows, outputs, error_bounds, time.time() - started)
+        return with_record(result if row is None else result[0], self, started, None)
 
     def _empty_value(self) -> FloatArray:
         last = self._last_base_values
@@ -227,54 +318,65 @@ class AggregateExplainer(ModelExplainer):
             self.model, self.masker, self.link, linearize_link=self.linearize_link
         )
 
-    def _budget(self, max_evals: object) -> dict[str, Any]:
-        total = count_or_auto("max_evals", max_evals)
-        if total is None:
-            return {}
-        base_explainers = self._base_explainers()
-        n_shares = sum(explainer.takes("max_evals") for explainer in base_explainers)
-        share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
-        for base in base_explainers:
-            if isinstance(base.explainer, shap.KernelExplainer):
-                raise InvalidArgumentError(
-                    f"max_evals={total} cannot limit {base.name}, whose call takes no budget of "
-                    "this name and spends thousands of evaluations. Pass a function with a budget "
-                    "in its place: lambda rows: explainer.shap_values(rows, nsamples=100)."
-                )
-        return {"max_evals": share}
-
     def _explanation(
-        self, combination: Combination, rows: Table, outputs: Outputs, seconds: float
+        self, answer: Answer, rows: Table, outputs: Outputs, error_bounds: bool, seconds: float
     ) -> Any:
-        values, base, spread = combination.values, combination.base_values, combination.spread
-        template = combination.template
-        names = self.output_names
-        if names is None and template is not None:
-            names = template.output_names
+        values, template = answer.values, answer.template
+        with_outputs = has_outputs(values, rows)
+        fields = {"base_values": answer.base_values}
+        if error_bounds:
+            fields["lower_bounds"] = values - answer.half_widths
+            fields["upper_bounds"] = values + answer.half_widths
+            fields["error_std"] = answer.errors
+        names, features = self.output_names, self.feature_names
+        if hasattr(rows, "columns"):
+            features = [str(column) for column in rows.columns]
+        if template is not None:
+            names = template.output_names if names is None else names
+            features = template.feature_names if template.feature_names is not None else features
+        shape = values.shape[:-1] if with_outputs else values.shape
+        data = answer.data if np.shape(answer.data) == shape else np.asarray(rows)
         if outputs is not None:
-            indices = _checked_outputs(outputs, values, rows)
-            values, base = values[..., indices], base[..., indices]
-            if spread is not None:
-                spread = Spread(spread.errors[..., indices], spread.half_widths[..., indices])
+            indices = _checked_outputs(outputs, values.shape[-1] if with_outputs else 0)
+            values = values[..., indices]
+            fields = {name: field[..., indices] for name, field in fields.items()}
             names = None if names is None else [list(names)[index] for index in indices]
         return explanation(
             values,
-            base_values=base,
-            data=combination.data,
-            display_data=combination.display_data,
-            feature_names=self._names(rows, template),
-            output_names=names if has_outputs(values, rows) else None,
-            lower_bounds=None if spread is None else values - spread.half_widths,
-            upper_bounds=None if spread is None else values + spread.half_widths,
-            error_std=None if spread is None else spread.errors,
+            data=data,
+            display_data=answer.display_data,
+            feature_names=features,
+            output_names=names if with_outputs else None,
             compute_time=seconds,
+            **fields,
         )
 
-    def _names(self, rows: Table, template: Explanation | None) -> Any:
-        if template is not None and template.feature_names is not None:
-            return template.feature_names
-        columns = getattr(rows, "columns", None)
-        return self.feature_names if columns is None else [str(column) for column in columns]
+
+def rows_of_dataset(dataset: Any, purpose: str) -> Any:
+    """Return a table of rows that a user passed, or the background of a masker."""
+    data = plain_array_of(array_of(pandas_frame(dataset, "dataset")), "dataset")
+    if not isinstance(data, (np.ndarray, pd.DataFrame)):
+        data = background_of(data)
+    if len(getattr(data, "shape", ())) < 2 or data.shape[0] == 0:
+        raise InvalidArgumentError(
+            f"dataset= is needed, a table of the rows {purpose}, unless masker= is one."
+        )
+    return data
+
+
+def _budget(members: Sequence[Member], max_evals: object) -> dict[str, int]:
+    total = count_or_auto("max_evals", max_evals)
+    if total is None:
+        return {}
+    for member in members:
+        if isinstance(member.explainer, shap.KernelExplainer):
+            raise InvalidArgumentError(
+                f"max_evals={total} cannot limit {member.name}, whose call takes no budget of "
+                "this name and spends thousands of evaluations. Pass a function with a budget "
+                "in its place: lambda rows: explainer.shap_values(rows, nsamples=100)."
+            )
+    n_shares = sum(member.takes("max_evals") for member in members)
+    return {"max_evals": share_of_budget("max_evals", total, n_shares, "explainers")}
 
 
 def _checked_rows(rows: Rows) -> Any:
@@ -291,14 +393,13 @@ def _checked_rows(rows: Rows) -> Any:
     return rows
 
 
-def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
+def _checked_outputs(outputs: Any, n_outputs: int) -> list[int]:
     if is_op_chain(outputs):
         raise InvalidArgumentTypeError(
             "outputs of an aggregate must be a list of indices of outputs, the same for all rows; "
             f"got {type(outputs).__name__}."
         )
     indices: list[int] = checked_outputs("outputs", outputs)
-    n_outputs = values.shape[-1] if has_outputs(values, rows) else 0
     if max(indices) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "

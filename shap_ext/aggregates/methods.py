@@ -1,8 +1,8 @@
-"""Aggregates of several explanations, as explainers of shap."""
+"""Aggregates of the explanations of several explainers, or of similar rows, as explainers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -11,28 +11,26 @@ import numpy.typing as npt
 import shap
 
 import shapley_adapters.aggregation as core
-from shapley_adapters.aggregation import Aggregator, SpentEvaluations
-from shapley_adapters.aggregation.aggregators import with_options_of
-from shapley_adapters.aggregation.convex import check_criterion, loss_of_criterion
+from shapley_adapters.aggregation import convex, neighbours
+from shapley_adapters.aggregation import members as base
 from shapley_adapters.arguments import checked_number, checked_seed
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.faithfulness import removal_losses
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.frames import pandas_frame
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.games.model_outputs import as_outputs
+from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from ..argument_types import Explanation, Rows, Table, Values
+from ..argument_types import ExplainerLike, Explanation, Rows, Table, Values
+from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import documented
-from ..inputs.datasets import plain_array_of
 from ..inputs.explained_function import prediction_function
+from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import folded, has_outputs, unfolded, with_outputs
-from ..shap_internals import background_of
-from .aggregate_explainer import AggregateExplainer, Combination, Spread
-from .base_explainers import BaseExplainer, ExplainerResult, check_explainer
+from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
@@ -42,119 +40,76 @@ LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 class CandidateExplainer(AggregateExplainer):
     """Base of the aggregates of several explainers' answers for the same rows."""
 
-    _kind: ClassVar[type[Any]]
+    _kind: ClassVar[type[core.Aggregator]]
 
     explainers: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._specs()  # refuses explainers that cannot be used, as the next line options
-        self._check_options()
+        self._aggregator()
 
-    def _check_options(self) -> None:
-        with_options_of(self._kind, self)
+    def _aggregator(self) -> core.Aggregator:
+        """Return the aggregator of the core with the options of this object."""
+        return self._kind.with_options_of(self)
 
     def _specs(self) -> list[Any]:
         explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
-        if isinstance(explainers, str) or not isinstance(explainers, Sequence):
-            raise InvalidArgumentTypeError(
-                f"explainers must be a list of explainers; got {type(explainers).__name__}."
-            )
-        if not explainers:
-            raise InvalidArgumentError("explainers must hold at least 1 explainers; got 0.")
-        for index, explainer in enumerate(explainers):
-            check_explainer(f"explainers[{index}]", explainer)
-        return list(explainers)
+        return base.checked_members("explainers", explainers, MEMBER, may_be_named=True)
 
-    def _aggregator(self, arguments: Mapping[str, Any]) -> Any:
-        """Return the aggregator of the core with the options of this object."""
-        return with_options_of(self._kind, self)
+    def _answers(
+        self, members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
+    ) -> list[Answer]:
+        """Return the answers of all members, of one shape."""
+        n_shares = sum(member.takes("max_evals") for member in members)
+        with base.shared_budget("max_evals", n_shares):
+            answers = [member.explain(rows, arguments) for member in members]
+        shapes = [answer.values.shape for answer in answers]
+        if len(set(shapes)) > 1:
+            named = [
+                f"{member.name}: {shape}" for member, shape in zip(members, shapes, strict=True)
+            ]
+            raise InvalidArgumentError(
+                "the explainers must explain the same features and outputs; their values have the "
+                f"shapes {', '.join(named)}."
+            )
+        return answers
 
     def _combine(
-        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
-    ) -> Combination:
-        base_explainers = self._base_explainers()
-        results = explained_by_all(base_explainers, rows, arguments)
-        aggregator = self._aggregator(arguments)
-        with_outputs = has_outputs(results[0].values, rows)
-        aggregate = aggregator([folded(result.values, with_outputs) for result in results])
+        self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
+    ) -> Answer:
+        answers = self._answers(members, rows, arguments)
+        with_outputs = has_outputs(answers[0].values, rows)
+        aggregate = self._aggregator()([folded(answer.values, with_outputs) for answer in answers])
         self.last_aggregate = aggregate
-        self.last_candidates = [result.values for result in results]
-        self.last_evaluations = SpentEvaluations.from_members(
-            (explainer.name, result.n_evaluations)
-            for explainer, result in zip(base_explainers, results, strict=True)
+        self.last_candidates = [answer.values for answer in answers]
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (member.name, member.explainer) for member in members
         )
-        template = next(
-            (result.explanation for result in results if result.explanation is not None), None
+        errors = half_widths = None
+        if arguments.get("error_bounds"):
+            weights = aggregate.shared_weights
+            if weights is None:
+                raise InvalidArgumentError(
+                    "error_bounds=True: this aggregate is no fixed linear combination of its "
+                    "explainers, so that their standard errors say nothing about it. Pass "
+                    "error_bounds=False."
+                )
+            for member, answer in zip(members, answers, strict=True):
+                member.check_errors(answer.errors)
+            weighted = list(zip(weights, answers, strict=True))
+            errors = sum(weight * answer.errors for weight, answer in weighted)
+            half_widths = sum(weight * answer.half_widths for weight, answer in weighted)
+        first = next((answer for answer in answers if answer.template is not None), answers[0])
+        return Answer(
+            unfolded(aggregate.values, answers[0].values.shape, with_outputs),
+            aggregate.base_values([answer.base_values for answer in answers]),
+            errors,
+            half_widths,
+            first.template,
+            first.data,
+            first.display_data,
         )
-        return Combination(
-            unfolded(aggregate.values, results[0].values.shape, with_outputs),
-            aggregate.base_values([result.base_values for result in results]),
-            _bounded_spread(base_explainers, results, aggregate.shared_weights)
-            if error_bounds
-            else None,
-            template,
-            _plot_data(results[0].values, rows, template),
-            None if template is None else template.display_data,
-        )
-
-
-def explained_by_all(
-    base_explainers: Sequence[BaseExplainer], rows: Table, arguments: Mapping[str, Any]
-) -> list[ExplainerResult]:
-    """Return the answers of all base explainers; an error about the budget names the shares."""
-    results = []
-    for explainer in base_explainers:
-        try:
-            results.append(explainer.explain(rows, arguments))
-        except BudgetError as error:
-            n_shares = sum(other.takes("max_evals") for other in base_explainers)
-            total = None if error.needed is None else n_shares * error.needed
-            remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
-            raise BudgetError(
-                f"{error} It is this explainer's part of the budget, which {n_shares} "
-                f"share.{remedy}"
-            ) from error
-    if len({result.values.shape for result in results}) > 1:
-        shapes = ", ".join(
-            f"{explainer.name}: {result.values.shape}"
-            for explainer, result in zip(base_explainers, results, strict=True)
-        )
-        raise InvalidArgumentError(
-            f"the explainers must explain the same features and outputs; their values have the "
-            f"shapes {shapes}."
-        )
-    return results
-
-
-def _bounded_spread(
-    base_explainers: Sequence[BaseExplainer],
-    results: Sequence[ExplainerResult],
-    weights: FloatArray | None,
-) -> Spread:
-    if weights is None:
-        raise InvalidArgumentError(
-            "error_bounds=True: this aggregate is no fixed linear combination of its explainers, "
-            "so that their standard errors say nothing about it. Pass error_bounds=False."
-        )
-    shape = results[0].values.shape
-    errors, half_widths = np.zeros(shape), np.zeros(shape)
-    for explainer, result, weight in zip(base_explainers, results, weights, strict=True):
-        if result.errors is None or result.half_widths is None:
-            raise InvalidArgumentError(
-                f"error_bounds=True, but {explainer.name} gives no standard errors."
-            )
-        errors += weight * result.errors
-        half_widths += weight * result.half_widths
-    return Spread(errors, half_widths)
-
-
-def _plot_data(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
-    """Return the plot data of an explanation of the same rows, if it has the same features."""
-    shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
-    if template is not None and np.shape(template.data) == shape:
-        return template.data
-    return np.asarray(rows)
 
 
 @documented
@@ -347,20 +302,24 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
-        self._check_options()
-        rows = self._rows_to_learn(X)
-        base_explainers = self._base_explainers()
-        seed = checked_seed(self.seed)
+        self._aggregator()
+        given = self.dataset if X is None else X
+        rows = rows_of_dataset(
+            self.masker if given is None else given, "on which weights are learned"
+        )
+        members, seed = self._members(), checked_seed(self.seed)
 
         def candidates(x: Table) -> FloatArray:
-            results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
-            with_outputs = has_outputs(results[0], x)
-            arrays = np.array([folded(values, with_outputs) for values in results])
-            return core.on_one_scale(arrays if with_outputs else arrays[:, :, None], self.scale)
+            values = [answer.values for answer in self._answers(members, x, arguments)]
+            with_outputs = has_outputs(values[0], x)
+            arrays = np.array([folded(one, with_outputs) for one in values])
+            return core.Convex(None, self.scale).scaled(
+                arrays if with_outputs else arrays[:, :, None]
+            )
 
-        def sensitivity() -> core.SensitivityLoss:
+        def sensitivity() -> convex.Loss:
             predict = prediction_function(self.model)
-            return core.SensitivityLoss.around(
+            return convex.sensitivity_around(
                 lambda x: candidates(in_form_of(rows, x)),
                 lambda x: as_outputs(predict(in_form_of(rows, x)), len(x)),
                 rows,
@@ -368,7 +327,7 @@ class ConvexExplainer(CandidateExplainer):
                 seed=seed,
             )
 
-        loss = loss_of_criterion(
+        loss = convex.loss_of_criterion(
             self.weights,
             lambda: candidates(rows),
             {
@@ -377,39 +336,28 @@ class ConvexExplainer(CandidateExplainer):
             },
             self.complexity_weight,
         )
-        self.learned_weights = core.learned_weights(loss, len(base_explainers), seed=seed)
+        self.learned_weights = core.learned_weights(loss, len(members), seed=seed)
         return self.learned_weights
 
-    def _aggregator(self, arguments: Mapping[str, Any]) -> core.Convex:
-        if not self._is_learned:
-            return core.Convex(self.weights, self.scale)
-        if self.learned_weights is None:
+    def _combine(
+        self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
+    ) -> Answer:
+        if self._is_learned and self.learned_weights is None:
             self.learn(**{k: v for k, v in arguments.items() if k != "error_bounds"})
-        weights = self.learned_weights.weights if self.learned_weights is not None else None
-        return core.Convex(weights, self.scale)
+        return super()._combine(rows, members, arguments)
 
-    def _check_options(self) -> None:
+    def _aggregator(self) -> core.Convex:
         if not self._is_learned:
-            core.Convex(self.weights, self.scale)(np.zeros((len(self._specs()), 1, 1)))
-            return
-        core.Convex(None, self.scale)
-        check_criterion("weights", self.weights, LEARNED, self.neighbourhood)
+            aggregator = core.Convex(self.weights, self.scale)
+            aggregator(np.zeros((len(self._specs()), 1, 1)))  # as many as there are explainers
+            return aggregator
+        convex.check_criterion("weights", self.weights, LEARNED, self.neighbourhood)
         what = "a finite number, not negative"
         checked_number("complexity_weight", self.complexity_weight, what, lambda x: 0 <= x < np.inf)
+        learned = self.learned_weights
+        return core.Convex(None if learned is None else learned.weights, self.scale)
 
-    def _rows_to_learn(self, dataset: Rows | None) -> Any:
-        rows: Any = self.dataset if dataset is None else dataset
-        if rows is None and self.masker is not None:
-            rows = background_of(self.masker)
-        if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
-            raise InvalidArgumentError(
-                "dataset= is needed, rows on which weights are learned, unless masker= is a table."
-            )
-        return plain_array_of(pandas_frame(rows, "dataset"), "dataset")
-
-    def _unfaithfulness(
-        self, rows: Table, candidates: FloatArray, seed: int
-    ) -> core.UnfaithfulnessLoss:
+    def _unfaithfulness(self, rows: Table, candidates: FloatArray, seed: int) -> convex.Loss:
         """Return the distance of combinations from the changes of output without features."""
         # Groups of columns are those of the first explainer that has any.
         of_members = (getattr(explainer, "groups", None) for explainer in self._specs())
@@ -425,10 +373,155 @@ class ConvexExplainer(CandidateExplainer):
         subsets, losses = removal_losses(game, n_outputs, seed=seed)
         merged = candidates.reshape(len(candidates), -1, n_features)
         flat = losses.reshape(merged.shape[1], -1)
-        return core.UnfaithfulnessLoss.from_candidates(merged, subsets, flat)
+        return convex.unfaithfulness_loss(merged, subsets, flat)
 
 
-def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
+@documented
+@write_constructor
+class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
+    """A row explained by the Shapley values of its nearest neighbours (AVA).
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Rows at a small distance share most of their
+    neighbours, so their explanations differ little: AVA lowers sensitivity. It is itself a Shapley
+    value explanation (Theorem 1), of the weighted average of the neighbours' games. Values and base
+    values therefore sum to the weighted mean of the model's outputs for the neighbours, not to the
+    output for the row.
+
+    Parameters
+    ----------
+    {of_aggregates}
+    explainer : str, explainer, function, or one of captum's methods
+        Explains the neighbours. For Theorem 1 it must return Shapley values. It is passed in the
+        same forms as to the other aggregates.
+    dataset : array or DataFrame, (D, …), optional
+        The rows from which neighbours are taken; by default the rows of `masker`. Each is explained
+        once, when it is first needed; `forget` drops these explanations.
+    n_neighbors : int, optional
+        How many neighbours explain a row; by default 10, or as many rows as the data have.
+    metric : str or callable
+        The distance ρ: any of scikit-learn's `NearestNeighbors`, or a function of two rows.
+    metric_params : mapping, optional
+        Further arguments of the distance.
+    normalized : bool
+        Whether the weights are divided by their sum, so that values keep their scale. The paper
+        prints them undivided.
+    at_zero : {"only", "leave_out"}
+        How neighbours at distance 0 count. `"only"`: they alone explain the row, which is the
+        limit. `"leave_out"`: they are skipped, so that a row of the data is explained by others.
+    smoothing : float
+        Added to all distances.
+    embed : callable, optional
+        Function from rows to arrays of numbers, (R, F), between which distances are computed; by
+        default the flattened rows. Needed if rows hold values that are not numbers.
+
+    Notes
+    -----
+    The cost is that of explaining the neighbours that were not explained before, `max_evals` per
+    neighbour.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> data = np.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> explainer = shap_ext.AVAExplainer(
+    ...     lambda x: x[:, 0] ** 2, np.zeros((1, 2)), seed=0, dataset=data, n_neighbors=2
+    ... )
+    >>> explainer(np.array([[2.0, 0.0]]), silent=True).values  # (1 + 9) / 2
+    array([[5., 0.]])
+    """
+
+    name = "AVA"
+
+    embed: Callable[..., Any] | None = None
+    explainer: ExplainerLike = "oddgp"
+    dataset: Any = None
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            self.dataset = self.masker  # all of it: shap draws from a large table
+        super().__post_init__()
+        core.NeighbourSearch.__post_init__(self)
+        if not isinstance(self.explainer, str):
+            base.check_member("explainer", self.explainer, MEMBER)
+        self.dataset = rows_of_dataset(self.dataset, "among which neighbours are looked for").copy()
+        self._index = core.NeighbourIndex(self._embeddings(self.dataset, "dataset"), self)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the neighbours' explanations, as after the model was fitted anew.
+
+        Changes of the parameters of torch modules are noticed without.
+        """
+        self._known: dict[int, Any] = {}
+        self._terms: Any = None
+        self._template: Any = None
+
+    def _specs(self) -> list[Any]:
+        return [self.explainer]
+
+    def _combine(
+        self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
+    ) -> Answer:
+        (member,) = members
+        near = self._index.nearest(self._embeddings(rows, "X"))
+        terms = (self._version(), tuple(sorted(arguments.items())))
+        if terms != self._terms:  # of other arguments, or another model
+            self.forget()
+            self._terms = terms
+        self.last_evaluations = core.SpentEvaluations(((member.name, 0),), ())
+
+        def explain(indices: IntArray) -> Any:
+            is_frame = hasattr(self.dataset, "iloc")
+            points = self.dataset.iloc[indices] if is_frame else self.dataset[indices]
+            answer = member.explain(points, arguments)
+            self._template = answer.template
+            self.last_evaluations = core.SpentEvaluations.from_members(
+                [(member.name, member.explainer)]
+            )
+            return answer.values, answer.base_values, answer.errors, answer.half_widths
+
+        arrays = neighbours.explained_once(self._known, near.indices, explain)
+        averages: list[Any] = [
+            None if array is None else core.averaged_over_neighbours(near.weights, array)
+            for array in arrays
+        ]
+        values, base_values, errors, half_widths = averages
+        if arguments.get("error_bounds"):
+            member.check_errors(errors)
+        if base_values is None:
+            base_values = np.zeros(folded(values, has_outputs(values, rows)).shape[:-1])
+        self.last_aggregate = core.Aggregate(values, near.weights)
+        self.last_candidates = [arrays[0]]
+        shown = None, None
+        if isinstance(member.explainer, CoalitionExplainer):
+            part = member.explainer.explained_rows((rows,)).parts[0]
+            shown = part.data, part.display_data
+        return Answer(values, base_values, errors, half_widths, self._template, *shown)
+
+    def _version(self) -> Any:
+        model = inner_model(self.model)
+        if not is_torch_module(model):
+            return ()
+        from shapley_adapters.torch_support.array_module import module_version
+
+        return module_version(model)
+
+    def _embeddings(self, rows: Table, name: str) -> FloatArray:
+        embedding = array_of(rows if self.embed is None else self.embed(rows.copy()))
+        try:
+            numbers = np.array(embedding, dtype=np.float64).reshape(len(rows), -1)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{name} holds values that are not numbers, between which there is no distance. "
+                "Pass embed=, a function that turns rows into numbers."
+            ) from error
+        neighbours.check_embedding(name, numbers)
+        return numbers
+
+
+def combine(explanations: Sequence[Any], aggregator: core.Aggregator) -> Any:
     """Combine explanations of the same rows, of shap or captum, into one.
 
     Parameters

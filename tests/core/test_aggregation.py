@@ -1,6 +1,7 @@
 """Aggregators on arrays: against enumeration and definition, and what each of them promises."""
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,17 +10,19 @@ import scipy.optimize
 from shapley_adapters.aggregation import (
     Aggregate,
     Centroid,
-    ComplexityLoss,
     Convex,
-    CriterionLoss,
     LowComplexity,
     NeighbourIndex,
     NeighbourSearch,
-    SensitivityLoss,
-    UnfaithfulnessLoss,
     averaged_over_neighbours,
     kemeny_young,
     learned_weights,
+)
+from shapley_adapters.aggregation.convex import (
+    complexity_loss,
+    criterion_loss,
+    sensitivity_loss,
+    unfaithfulness_loss,
 )
 from shapley_adapters.criteria import complexity, faithfulness
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -58,7 +61,7 @@ def test_neighbours_are_the_nearest(metric, n_columns, at_zero):
     if metric != "cosine":  # which has rounding instead of zeros
         rows[0] = points[7]
         points[9] = points[7]
-    search = NeighbourSearch(4, metric, at_zero=at_zero)
+    search = NeighbourSearch(n_neighbors=4, metric=metric, at_zero=at_zero)
     found = NeighbourIndex(points, search).nearest(rows)
     for row, places, distances in zip(rows, found.indices, found.distances, strict=True):
         expected = brute_neighbours(row, points, 4, METRICS[metric], at_zero == "leave_out")
@@ -75,7 +78,7 @@ def test_ties_are_cut_by_place_whatever_other_rows_ask(metric, n_columns, at_zer
     points = drawn.integers(0, 3, size=(200, n_columns)).astype(float)
     points[:, 4:] = 0
     points[100:110] = points[7]  # a row with many points at its own place
-    index = NeighbourIndex(points, NeighbourSearch(5, metric, at_zero=at_zero))
+    index = NeighbourIndex(points, NeighbourSearch(n_neighbors=5, metric=metric, at_zero=at_zero))
     together = index.nearest(points[:50])
     for row in range(50):
         alone = index.nearest(points[row : row + 1])
@@ -91,7 +94,9 @@ def test_a_function_as_distance_need_not_obey_the_triangle_inequality():
     # Of these, scikit-learn's tree by default misses neighbours of five rows.
     drawn = np.random.default_rng(0)
     points, rows = drawn.normal(size=(1000, 3)), drawn.normal(size=(30, 3))
-    found = NeighbourIndex(points, NeighbourSearch(3, to_the_sixth)).nearest(rows)
+    found = NeighbourIndex(points, NeighbourSearch(n_neighbors=3, metric=to_the_sixth)).nearest(
+        rows
+    )
     for row, places in zip(rows, found.indices, strict=True):
         expected = brute_neighbours(row, points, 3, to_the_sixth)
         np.testing.assert_array_equal(places, [place for _, place in expected])
@@ -99,7 +104,7 @@ def test_a_function_as_distance_need_not_obey_the_triangle_inequality():
 
 def test_parameters_of_the_distance_arrive():
     points, rows = numbers(50, 3), numbers(4, 3, seed=1)
-    search = NeighbourSearch(3, "minkowski", {"p": 3})
+    search = NeighbourSearch(n_neighbors=3, metric="minkowski", metric_params={"p": 3})
     found = NeighbourIndex(points, search).nearest(rows)
     expected = np.sort((abs(rows[:, None] - points) ** 3).sum(2) ** (1 / 3), axis=1)[:, :3]
     np.testing.assert_allclose(found.distances, expected)
@@ -108,26 +113,32 @@ def test_parameters_of_the_distance_arrive():
 def test_small_distances_far_from_the_origin_are_exact():
     """Where differences of squares would round them to zero."""
     points = 1e6 + np.eye(40)[:6] * 1e-3 * np.arange(1, 7)[:, None]
-    found = NeighbourIndex(points, NeighbourSearch(6)).nearest(np.full((1, 40), 1e6))
+    found = NeighbourIndex(points, NeighbourSearch(n_neighbors=6)).nearest(np.full((1, 40), 1e6))
     np.testing.assert_array_equal(found.indices, [np.arange(6)])
     np.testing.assert_allclose(found.distances, [1e-3 * np.arange(1, 7)], rtol=1e-6)
 
 
+def weights_at(*away, **options):
+    """Return the weights of points on a line at these distances of a row."""
+    search = NeighbourSearch(n_neighbors=len(away), **options)
+    return NeighbourIndex(np.array(away)[:, None], search).nearest(np.zeros((1, 1))).weights[0]
+
+
 def test_weights_by_distance():
-    away = np.array([[1.0, 2.0, 4.0]])
-    np.testing.assert_allclose(NeighbourSearch(3, normalized=False).weights(away), 1 / away)
-    np.testing.assert_allclose(NeighbourSearch(3).weights(away), [[4 / 7, 2 / 7, 1 / 7]])
-    smooth = NeighbourSearch(3, normalized=False, smoothing=1.0)
-    np.testing.assert_allclose(smooth.weights(away - 1), 1 / away)
+    np.testing.assert_allclose(weights_at(1.0, 2.0, 4.0, normalized=False), [1, 1 / 2, 1 / 4])
+    np.testing.assert_allclose(weights_at(1.0, 2.0, 4.0), [4 / 7, 2 / 7, 1 / 7])
+    smooth = weights_at(0.0, 1.0, 3.0, normalized=False, smoothing=1.0)
+    np.testing.assert_allclose(smooth, [1, 1 / 2, 1 / 4])
 
 
 def test_weights_at_distance_zero_are_the_limit():
-    at_zero = NeighbourSearch(3).weights(np.array([[0.0, 0.0, 3.0], [0.0, 1.0, 1.0]]))
-    np.testing.assert_array_equal(at_zero, [[0.5, 0.5, 0], [1, 0, 0]])
-    near = NeighbourSearch(3).weights(np.array([[1e-12, 1e-12, 3.0], [1e-300, 1.0, 1.0]]))
-    np.testing.assert_allclose(near, at_zero, atol=1e-11)
+    np.testing.assert_array_equal(weights_at(0.0, 0.0, 3.0), [0.5, 0.5, 0])
+    np.testing.assert_array_equal(weights_at(0.0, 1.0, 1.0), [1, 0, 0])
+    np.testing.assert_allclose(weights_at(1e-12, 1e-12, 3.0), [0.5, 0.5, 0], atol=1e-11)
+    np.testing.assert_allclose(weights_at(1e-150, 1.0, 1.0), [1, 0, 0], atol=1e-11)
+    line, search = np.array([[1.0], [2.0]]), NeighbourSearch(n_neighbors=2, normalized=False)
     with pytest.raises(InvalidArgumentError, match="row 1 .*leave_out.*smoothing.*normalized=True"):
-        NeighbourSearch(2, normalized=False).weights(np.array([[1.0, 2.0], [0.0, 1.0]]))
+        NeighbourIndex(line, search).nearest(np.array([[3.0], [1.0]]))
 
 
 def test_base_values_are_averaged_with_the_weights_of_those_that_tell_theirs():
@@ -148,9 +159,9 @@ def test_ava_explains_the_averaged_game(normalized):
     """Theorem 1: Σ_z w_z φ(v_z) are the Shapley values of the one game Σ_z w_z v_z."""
     games = random_game(5, n_rows=30)
     points, rows = numbers(30, 2), numbers(3, 2, seed=1)
-    search = NeighbourSearch(4, normalized=normalized)
+    search = NeighbourSearch(n_neighbors=4, normalized=normalized)
     near = NeighbourIndex(points, search).nearest(rows)
-    weights = search.weights(near.distances)
+    weights = near.weights
     explained = np.array([shapley_values(5, games.value_of(z))[:, 0] for z in range(30)])
     found = averaged_over_neighbours(weights, explained[near.indices])
     for row in range(3):
@@ -318,8 +329,8 @@ def test_convex_combinations():
     np.testing.assert_allclose(Convex()(candidates).values, candidates.mean(0), **EXACT)
 
 
-def sensitivity_loss(seed=0, largest=False):
-    return SensitivityLoss(numbers(3, 40, 6, 5, seed=seed), numbers(40, 6) > -1.5, largest)
+def loss_of_moves(seed=0, largest=False):
+    return sensitivity_loss(numbers(3, 40, 6, 5, seed=seed), numbers(40, 6) > -1.5, largest)
 
 
 def losses():
@@ -331,11 +342,11 @@ def losses():
     places = (~subsets) @ (1 << np.arange(6))
     lost = everyone - game.values[:, places, 0]
     return {
-        "complexity": ComplexityLoss(candidates),
-        "sensitivity": sensitivity_loss(),
-        "largest": sensitivity_loss(largest=True),
-        "faithfulness": UnfaithfulnessLoss.from_candidates(candidates, subsets, lost),
-        "own": CriterionLoss(candidates, lambda g: abs(g - 0.3).sum(1)),
+        "complexity": complexity_loss(candidates),
+        "sensitivity": loss_of_moves(),
+        "largest": loss_of_moves(largest=True),
+        "faithfulness": unfaithfulness_loss(candidates, subsets, lost),
+        "own": criterion_loss(candidates, lambda g: abs(g - 0.3).sum(1)),
     }
 
 
@@ -463,6 +474,8 @@ def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
 
 # --- wrong calls ---
 
+no_name: Any = 3
+
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
@@ -486,29 +499,29 @@ def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
         (lambda: LowComplexity("jump"), InvalidArgumentError, "'descent', 'shrinking'"),
         (lambda: LowComplexity(n_steps=0), InvalidArgumentError, "n_steps"),
         (lambda: LowComplexity(tolerance=1), InvalidArgumentError, "tolerance"),
-        (lambda: NeighbourSearch(0), InvalidArgumentError, "n_neighbors"),
-        (lambda: NeighbourSearch(metric=3), InvalidArgumentTypeError, "int"),
+        (lambda: NeighbourSearch(n_neighbors=0), InvalidArgumentError, "n_neighbors"),
+        (lambda: NeighbourSearch(metric=no_name), InvalidArgumentTypeError, "int"),
         (lambda: NeighbourSearch(smoothing=-1), InvalidArgumentError, "smoothing"),
         (lambda: NeighbourSearch(at_zero="drop"), InvalidArgumentError, "'only', 'leave_out'"),
         (
-            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(4)),
+            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(n_neighbors=4)),
             InvalidArgumentError,
             "the data have 3 rows",
         ),
         (
-            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(2, "near")),
+            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(n_neighbors=2, metric="near")),
             InvalidArgumentError,
             "metric='near'",
         ),
         (
             lambda: NeighbourIndex(
-                np.ones((3, 2)), NeighbourSearch(2, at_zero="leave_out")
+                np.ones((3, 2)), NeighbourSearch(n_neighbors=2, at_zero="leave_out")
             ).nearest(np.ones((1, 2))),
             InvalidArgumentError,
             "only 0 rows",
         ),
         (
-            lambda: learned_weights(CriterionLoss(numbers(2, 3, 4), lambda g: 1.0), 2),
+            lambda: learned_weights(criterion_loss(numbers(2, 3, 4), lambda g: 1.0), 2),
             InvalidArgumentError,
             "3 finite numbers",
         ),

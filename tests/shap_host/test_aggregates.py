@@ -442,7 +442,7 @@ OF_TWO = {"explainers": [doubled, negated]}
 @pytest.mark.parametrize(
     ("kind", "options", "call", "words"),
     [
-        (AVERAGE, {"explainers": []}, None, "at least 1"),
+        (AVERAGE, {"explainers": []}, None, "at least one"),
         (AVERAGE, {"explainers": "shear"}, None, "a list"),
         (AVERAGE, {"explainers": ["shear", 3]}, None, r"explainers\[1\].*got 3"),
         (AVERAGE, {"explainers": [shap_ext.ShearExplainer]}, None, r"explainers\[0\]"),

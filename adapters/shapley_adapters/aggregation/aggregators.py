@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,60 +13,11 @@ from ..array_types import FloatArray
 from ..criteria.attribution_arrays import ORDERS, checked_attributions
 from ..errors import InvalidArgumentError
 from ..workers import one_blas_thread
-from .centroids import KemenyRanking, centroid, checked_order, checked_power, kemeny_young
+from .centroids import KemenyRanking, centroid, checked_norm, kemeny_young
 from .convex import checked_weights, combined
 from .low_complexity import descend, shrink
 
-SCALES = ("none", "l1", "l2", "max")
-_ORDERS = {"l1": 1, "l2": 2, "max": np.inf}
-
-
-def checked_candidates(candidates: Any) -> FloatArray:
-    """Return an array, or a sequence of explanations of one shape, as candidates, (G, …, M)."""
-    if isinstance(candidates, Sequence):
-        arrays = [
-            checked_attributions(f"candidates[{i}]", candidate)
-            for i, candidate in enumerate(candidates)
-        ]
-        shapes = [array.shape for array in arrays]
-        if len(set(shapes)) > 1:
-            raise InvalidArgumentError(
-                f"candidates must explain the same rows and features; their shapes are {shapes}."
-            )
-        candidates = np.stack(arrays) if arrays else np.zeros((0, 1, 1))
-    if len(candidates) == 0:
-        raise InvalidArgumentError("candidates are missing: pass at least one explanation.")
-    values = checked_attributions("candidates", candidates)
-    if values.ndim < 2:
-        raise InvalidArgumentError(
-            f"candidates have shape {values.shape}; (candidates, …, features) is needed."
-        )
-    return values
-
-
-def on_one_scale(candidates: FloatArray, scale: str) -> FloatArray:
-    """Scale the candidates of each input to the same size.
-
-    Explainers may use different units: a gradient, for example, is not a difference of outputs.
-
-    Parameters
-    ----------
-    candidates : array, (G, …, M)
-        The candidates.
-    scale : {"none", "l1", "l2", "max"}
-        The size that is made equal: none, the sum of the absolute attributions, their Euclidean
-        length, or the largest absolute attribution. Each candidate is divided by its size and
-        multiplied by the mean size of the candidates of that input. A candidate of zeros stays
-        zero and does not count in the mean.
-    """
-    checked_choice("scale", scale, SCALES)
-    if scale == "none":
-        return candidates
-    sizes = np.linalg.norm(candidates, ord=_ORDERS[scale], axis=-1, keepdims=True)
-    n_positive = (sizes > 0).sum(axis=0)
-    mean = sizes.sum(axis=0) / np.maximum(n_positive, 1)
-    scaled: FloatArray = candidates / np.where(sizes > 0, sizes, 1.0) * mean
-    return scaled
+_NORMS = {"l1": 1, "l2": 2, "max": np.inf}
 
 
 @dataclass(frozen=True)
@@ -98,33 +49,73 @@ class Aggregate:
         It is their mean, with the weights of a convex combination. It is zero for rankings, and
         if no candidate has such a value.
         """
-        indices = [i for i, values in enumerate(candidate_values) if values is not None]
-        if self.rankings is not None or not indices:
+        known = {i: values for i, values in enumerate(candidate_values) if values is not None}
+        if self.rankings is not None or not known:
             return np.zeros(self.values.shape[:-1])
-        weights = self.shared_weights
-        shares = np.ones(len(indices)) if weights is None else weights[indices]
-        if shares.sum() == 0:
-            shares = np.ones(len(indices))
-        mean: FloatArray = np.average(
-            [candidate_values[i] for i in indices], axis=0, weights=shares
-        )
+        shares = np.ones(len(known))
+        if self.shared_weights is not None and self.shared_weights[list(known)].any():
+            shares = self.shared_weights[list(known)]
+        mean: FloatArray = np.average(list(known.values()), axis=0, weights=shares)
         return mean
 
 
-def with_options_of(kind: type[Any], owner: object) -> Any:
-    """Return an aggregator of a kind whose options are attributes of an object of a host."""
-    return kind(**{option.name: getattr(owner, option.name) for option in fields(kind)})
+class Aggregator:
+    """Combines several explanations into one; subclasses are dataclasses of their options."""
 
+    scale: str
 
-class Aggregator(Protocol):
-    """Combines several explanations into one."""
+    def __post_init__(self) -> None:
+        checked_choice("scale", self.scale, ("none", *_NORMS))
 
+    @classmethod
+    def with_options_of(cls, owner: object) -> Self:
+        """Return the aggregator whose options are attributes of an object of a host."""
+        options: Any = fields(cls)  # type: ignore[arg-type] # of a subclass
+        return cls(**{option.name: getattr(owner, option.name) for option in options})
+
+    @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
-        """Combine candidates, (G, …, M), or a sequence of arrays, tensors and Explanations."""
+        """Combine candidates, (G, …, M), or a sequence of arrays, tensors and Explanations.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the candidates' shapes differ, or a ranking is too long to be exact.
+        """
+        return self._combined(self.scaled(candidates))
+
+    def _combined(self, values: FloatArray) -> Aggregate:
+        """Return the aggregate of candidates on one scale, (G, …, M)."""
+        raise NotImplementedError
+
+    def scaled(self, candidates: Any) -> FloatArray:
+        """Return the candidates as an array, those of each input scaled to the same size.
+
+        Explainers may use different units: a gradient, for example, is not a difference of outputs.
+        A candidate of zeros stays zero and does not count in the mean size.
+        """
+        arrays = [
+            checked_attributions(f"candidates[{i}]", candidate)
+            for i, candidate in enumerate(candidates)
+        ]
+        if not arrays:
+            raise InvalidArgumentError("candidates are missing: pass at least one explanation.")
+        shapes = [array.shape for array in arrays]
+        if len(set(shapes)) > 1:
+            raise InvalidArgumentError(
+                f"candidates must explain the same rows and features; their shapes are {shapes}."
+            )
+        values = np.stack(arrays)
+        if self.scale == "none":
+            return values
+        sizes = np.linalg.norm(values, ord=_NORMS[self.scale], axis=-1, keepdims=True)
+        mean = sizes.sum(axis=0) / np.maximum((sizes > 0).sum(axis=0), 1)
+        scaled: FloatArray = values / np.where(sizes > 0, sizes, 1.0) * mean
+        return scaled
 
 
 @dataclass(frozen=True)
-class Centroid:
+class Centroid(Aggregator):
     """The explanation nearest to all candidates, by a power of a distance.
 
     argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura). It is the mean for the Euclidean distance
@@ -133,17 +124,21 @@ class Centroid:
 
     Attributes
     ----------
-    distance : "l2", "l1", "kendall", or float
-        D; a number q ≥ 1 is the order of the norm ℓq.
+    distance : {"l2", "l1", "kendall"} or float
+        D: Euclidean, ℓ1, Kendall's between rankings, or the order q ≥ 1 of a norm ℓq. By default,
+        with p = 2, the mean.
     power : float, optional
         p ≥ 1; by default q, so that features are independent of each other. p = 1 with ℓ2 is the
         geometric median, to 1e-12 of its size. With ℓ1 and with Kendall's distance p must be 1.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first scaled to the same size; see `on_one_scale`.
+        The norm by which the candidates of each input are scaled first, to their mean norm.
+        `"none"`: no scaling.
     order : {"value", "magnitude"}
-        Whether Kendall's distance ranks features by attributions or by their absolute values.
+        Whether Kendall's distance ranks features by attributions or by their absolute values. The
+        values of this centroid are M for the first feature down to 1 for the last.
     approximate : bool
         Whether a ranking may be approximate if more than 60 features are tied by majorities.
+        `rankings` of the aggregate holds the bound that proves each of them, or the gap.
     """
 
     distance: Any = "l2"
@@ -153,74 +148,51 @@ class Centroid:
     approximate: bool = False
 
     def __post_init__(self) -> None:
-        checked_choice("scale", self.scale, SCALES)
+        super().__post_init__()
         checked_choice("order", self.order, ORDERS)
         checked_flag("approximate", self.approximate)
-        if self.distance != "kendall":
-            checked_power(self.power, checked_order(self.distance))
-        elif self.power not in (None, 1):
-            raise InvalidArgumentError(
-                f"power must be 1 with distance='kendall'; got {self.power!r}."
-            )
+        checked_norm(self.distance, self.power)
 
-    @one_blas_thread()
-    def __call__(self, candidates: Any) -> Aggregate:
-        """Return the centroid; ranks, M for the first feature down to 1, with Kendall's distance.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the candidates' shapes differ, or a ranking is too long to be exact.
-        """
-        values = on_one_scale(checked_candidates(candidates), self.scale)
-        if self.distance == "kendall":
-            keys = np.abs(values) if self.order == "magnitude" else values
-            flat = keys.reshape(len(keys), -1, keys.shape[-1])
-            rankings = [
-                kemeny_young(flat[:, row], approximate=self.approximate)
-                for row in range(flat.shape[1])
-            ]
-            scores = np.array([ranking.scores for ranking in rankings])
-            return Aggregate(scores.reshape(values.shape[1:]), rankings=rankings)
-        order = checked_order(self.distance)
-        power = checked_power(self.power, order)
-        is_mean = order == power == 2
-        weights = (
-            np.full(len(values), 1 / len(values)) if is_mean and self.scale == "none" else None
-        )
-        return Aggregate(centroid(values, order, power), weights)
+    def _combined(self, values: FloatArray) -> Aggregate:
+        order, power = checked_norm(self.distance, self.power)
+        if order is not None:
+            is_mean = order == power == 2 and self.scale == "none"
+            weights = np.full(len(values), 1 / len(values)) if is_mean else None
+            return Aggregate(centroid(values, order, power), weights)
+        keys = np.abs(values) if self.order == "magnitude" else values
+        rows = np.moveaxis(keys.reshape(len(keys), -1, keys.shape[-1]), 1, 0)
+        rankings = [kemeny_young(row, approximate=self.approximate) for row in rows]
+        scores = np.array([ranking.scores for ranking in rankings])
+        return Aggregate(scores.reshape(values.shape[1:]), rankings=rankings)
 
 
 @dataclass(frozen=True)
-class Convex:
-    """A convex combination of the candidates, the same for all inputs.
+class Convex(Aggregator):
+    """A convex combination of the candidates, Σ_i w_i g_i, the same for all inputs.
 
     Attributes
     ----------
     weights : sequence of float, optional
         One for each candidate, not negative; they are divided by their sum. Equal by default.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first scaled to the same size; see `on_one_scale`.
+        As in `Centroid`.
     """
 
     weights: Any = None
     scale: str = "none"
 
     def __post_init__(self) -> None:
-        checked_choice("scale", self.scale, SCALES)
+        super().__post_init__()
         if self.weights is not None:
             checked_weights(self.weights, len(np.atleast_1d(self.weights)))
 
-    @one_blas_thread()
-    def __call__(self, candidates: Any) -> Aggregate:
-        """Return Σ_i w_i g_i."""
-        values = on_one_scale(checked_candidates(candidates), self.scale)
+    def _combined(self, values: FloatArray) -> Aggregate:
         weights = checked_weights(self.weights, len(values))
         return Aggregate(combined(weights, values), weights if self.scale == "none" else None)
 
 
 @dataclass(frozen=True)
-class LowComplexity:
+class LowComplexity(Aggregator):
     """An explanation that is no more complex than any candidate, from the region that they span.
 
     Bhatt, Weller and Moura show two algorithms in a figure only; `descend` and `shrink` are our
@@ -235,8 +207,8 @@ class LowComplexity:
         The result is a convex combination. Its complexity is below that of every candidate only if
         candidates differ in the sign of a feature.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first scaled to the same size; see `on_one_scale`. The complexity does
-        not depend on the size, but the mean and the region do.
+        As in `Centroid`. The complexity does not depend on the size, but the mean and the region
+        do.
     n_steps : int
         Number of steps of each coordinate from start to end (descent).
     n_rounds : int
@@ -255,17 +227,14 @@ class LowComplexity:
     n_points: int = 1000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checked_choice("method", self.method, ("descent", "shrinking"))
-        checked_choice("scale", self.scale, SCALES)
         for name in ("n_steps", "n_rounds", "n_points"):
             checked_count(name, getattr(self, name))
         what = "a number from 0 to below 1"
         checked_number("tolerance", self.tolerance, what, lambda share: 0 <= share < 1)
 
-    @one_blas_thread()
-    def __call__(self, candidates: Any) -> Aggregate:
-        """Return the explanation of low complexity."""
-        values = on_one_scale(checked_candidates(candidates), self.scale)
+    def _combined(self, values: FloatArray) -> Aggregate:
         flat = values.reshape(len(values), -1, values.shape[-1])
         if self.method == "descent":
             return Aggregate(descend(flat, self.n_steps).reshape(values.shape[1:]))

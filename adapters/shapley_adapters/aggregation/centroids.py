@@ -16,9 +16,6 @@ from ..arguments import checked_number
 from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError, ShapleyExtError
 
-_BISECTIONS = 200
-
-
 _LARGEST_EXACT = 60
 """Size of the largest block of features that is ranked exactly."""
 
@@ -26,28 +23,26 @@ _PROOF = 1e-6
 """The distance is a multiple of 1/2, so that a bound within this gap proves optimality."""
 
 
-def checked_order(distance: Any) -> float:
-    """Return q of the distance ℓq."""
+def checked_norm(distance: Any, power: Any) -> tuple[float | None, float]:
+    """Return q of the distance ℓq, None for Kendall's, and its power; by default q."""
+    if distance == "kendall":
+        if power not in (None, 1):
+            raise InvalidArgumentError(f"power must be 1 with distance='kendall'; got {power!r}.")
+        return None, 1.0
     what = "'l1', 'l2', 'kendall', or the order q of a norm, 1 ≤ q < ∞"
-    if not isinstance(distance, str):
-        return checked_number("distance", distance, what, lambda q: 1 <= q < np.inf)
-    if distance not in ("l1", "l2"):
+    if isinstance(distance, str) and distance not in ("l1", "l2"):
         raise InvalidArgumentError(f"distance must be {what}; got {distance!r}.")
-    return float(distance[1])
-
-
-def checked_power(power: Any, order: float) -> float:
-    """Return the power of the distance; by default q, so that features are independent."""
-    if power is None:
-        return order
+    number = int(distance[1]) if isinstance(distance, str) else distance
+    order = checked_number("distance", number, what, lambda q: 1 <= q < np.inf)
     what = "a number, 1 or more, so that there is one minimum"
-    number = checked_number("power", power, what, lambda p: 1 <= p < np.inf)
-    if order == 1 and number != 1:
+    exponent = order if power is None else power
+    exponent = checked_number("power", exponent, what, lambda p: 1 <= p < np.inf)
+    if order == 1 != exponent:
         raise InvalidArgumentError(
             f"distance='l1' with power={power!r} is not supported; pass power=1 for the median, or "
             "another distance, such as 1.1."
         )
-    return number
+    return order, exponent
 
 
 def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:
@@ -75,14 +70,11 @@ def _minimum_of_each_feature(candidates: FloatArray, power: float) -> FloatArray
     """Return the zero of the increasing derivative Σ sign(g − g_i)|g − g_i|^(p−1)."""
     low, high = candidates.min(axis=0), candidates.max(axis=0)
     scale = np.where(high > low, high - low, 1.0)
-    for _ in range(_BISECTIONS):
+    for _ in range(60):  # more than the bits of a number
         middle = low + (high - low) / 2
         step = (middle - candidates) / scale
         slope = (np.sign(step) * np.abs(step) ** (power - 1)).sum(axis=0)
-        low, high = np.where(slope < 0, middle, low), np.where(slope > 0, middle, high)
-        low, high = np.where(slope == 0, middle, low), np.where(slope == 0, middle, high)
-        if ((high - low) <= 4 * np.finfo(float).eps * scale).all():
-            break
+        low, high = np.where(slope <= 0, middle, low), np.where(slope >= 0, middle, high)
     root: FloatArray = low + (high - low) / 2
     return root
 
@@ -94,41 +86,33 @@ def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> Flo
     if scale == 0:
         return middle
     scaled = (points - middle) / scale
-    if power == 1:
-        kink = _optimal_candidate(scaled, order)
-        if kink is not None:
-            candidate: FloatArray = points[kink]
-            return candidate
-    start = scaled[_total(scaled, scaled, order, power).argmin()]
-    # Not at the candidate itself, because the distance may have no derivative there.
+    kink = _optimal_candidate(scaled, order) if power == 1 else None
+    if kink is not None:
+        candidate: FloatArray = points[kink]
+        return candidate
+
+    def total(at: FloatArray) -> float:
+        return float((np.linalg.norm(at - scaled, ord=order, axis=1) ** power).sum())
+
+    def slope(at: FloatArray) -> FloatArray:
+        slopes: FloatArray = _slopes(at, scaled, order, power).sum(axis=0)
+        return slopes
+
     optimum = scipy.optimize.minimize(
-        _total_and_slope,
-        0.9 * start,
-        args=(scaled, order, power),
-        jac=True,
+        total,
+        # Not at a candidate itself, because the distance may have no derivative there.
+        0.9 * min(scaled, key=total),
+        jac=slope,
         method="L-BFGS-B",
         bounds=list(zip(scaled.min(axis=0), scaled.max(axis=0), strict=True)),
         options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10},
     )
     if not np.isfinite(optimum.fun):
         raise ShapleyExtError(f"The centroid could not be computed: {optimum.message}")
-
-    def slope(at: FloatArray) -> FloatArray:
-        total: FloatArray = _slopes(at, scaled, order, power).sum(axis=0)
-        return total
-
     # The total is flat at its minimum: by its values only half of the digits can be found.
     root = scipy.optimize.root(slope, optimum.x, tol=np.finfo(float).eps).x
-    is_closer = np.linalg.norm(slope(root)) < np.linalg.norm(slope(optimum.x))
-    nearest: FloatArray = middle + scale * (root if is_closer else optimum.x)
-    return nearest
-
-
-def _total(at: FloatArray, points: FloatArray, order: float, power: float) -> FloatArray:
-    """Return Σ_i ‖g − g_i‖_q^p for several g, (n, M)."""
-    away = np.linalg.norm(at[:, None] - points, ord=order, axis=2)
-    total: FloatArray = (away**power).sum(axis=1)
-    return total
+    nearest: FloatArray = min(root, optimum.x, key=lambda at: float(np.linalg.norm(slope(at))))
+    return middle + scale * nearest
 
 
 def _slopes(at: FloatArray, points: FloatArray, order: float, power: float) -> FloatArray:
@@ -139,13 +123,6 @@ def _slopes(at: FloatArray, points: FloatArray, order: float, power: float) -> F
     direction = np.sign(step) * share ** (order - 1)
     slopes: FloatArray = power * away ** (power - 1) * direction
     return slopes
-
-
-def _total_and_slope(
-    at: FloatArray, points: FloatArray, order: float, power: float
-) -> tuple[float, FloatArray]:
-    total = float(_total(at[None], points, order, power)[0])
-    return total, _slopes(at, points, order, power).sum(axis=0)
 
 
 def _optimal_candidate(points: FloatArray, order: float) -> int | None:
@@ -229,26 +206,21 @@ def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRankin
         If a block has more than 60 features and `approximate` is False.
     """
     prefers = _preferences(keys)
-    order: list[int] = []
-    inside = bound_inside = 0.0
+    ranked, gap = [], 0.0
     for block in _blocks(prefers):
-        block_prefers = prefers[np.ix_(block, block)]
-        if len(block) <= _LARGEST_EXACT:
-            ranked, bound = _exact(block_prefers)
-        elif approximate:
-            ranked, bound = _by_moves(block_prefers)
-        else:
+        inside = prefers[np.ix_(block, block)]
+        if len(block) > _LARGEST_EXACT and not approximate:
             raise InvalidArgumentError(
                 f"Majorities do not order a block of {len(block)} features, and the exact "
                 f"consensus ranking is limited to {_LARGEST_EXACT}. Pass approximate=True for an "
                 "approximate ranking with a bound, or group features."
             )
-        order += [int(feature) for feature in block[ranked]]
-        inside += _distance(block_prefers, ranked)
-        bound_inside += bound
-    ranking = np.array(order)
+        order, gap_inside = (_exact if len(block) <= _LARGEST_EXACT else _by_moves)(inside)
+        ranked.append(block[order])
+        gap += gap_inside
+    ranking = np.concatenate(ranked)
     distance = _distance(prefers, ranking)
-    return KemenyRanking(ranking, distance, distance - inside + bound_inside)
+    return KemenyRanking(ranking, distance, distance - gap)
 
 
 def _preferences(keys: FloatArray) -> FloatArray:
@@ -283,19 +255,17 @@ def _blocks(prefers: FloatArray) -> list[IntArray]:
 
 
 def _exact(prefers: FloatArray) -> tuple[IntArray, float]:
-    """Return the best order of a block, and a bound on the votes against any."""
+    """Return the best order of a block, and a bound of how far its votes are from the least."""
     m = len(prefers)
     if m == 1:
         return np.zeros(1, dtype=np.intp), 0.0
     first, second = np.triu_indices(m, 1)
     pair = np.full((m, m), -1)
     pair[first, second] = np.arange(len(first))
-    # x = 1 if the first of a pair is ranked before the second, against the votes for the second.
-    against = prefers[second, first]
-    gain = against - prefers[first, second]
     solution = scipy.optimize.milp(
-        gain,
-        integrality=np.ones(len(gain)),
+        # x = 1 if the first of a pair is ranked before the second, against the votes for the second
+        prefers[second, first] - prefers[first, second],
+        integrality=np.ones(len(first)),
         bounds=scipy.optimize.Bounds(0, 1),
         constraints=_transitivity(pair) if m > 2 else (),
         options={"mip_rel_gap": 0.0},
@@ -306,8 +276,7 @@ def _exact(prefers: FloatArray) -> tuple[IntArray, float]:
     before[first, second] = solution.x > 0.5
     before[second, first] = solution.x <= 0.5
     order = np.argsort(-before.sum(axis=1), kind="stable")
-    bound = float(solution.mip_dual_bound) + float(prefers[first, second].sum())
-    return order, bound
+    return order, solution.fun - solution.mip_dual_bound
 
 
 def _transitivity(pair: IntArray) -> scipy.optimize.LinearConstraint:
@@ -325,28 +294,19 @@ def _transitivity(pair: IntArray) -> scipy.optimize.LinearConstraint:
 
 
 def _by_moves(prefers: FloatArray) -> tuple[IntArray, float]:
-    """Return an order that no move of a single feature improves, and a lower bound."""
+    """Return an order that no move of a single feature improves, and a bound as in `_exact`."""
     order = np.argsort(-prefers.sum(axis=1), kind="stable")
     improved = True
     while improved:
         improved = False
         for feature in range(len(prefers)):
-            moved = _best_move(prefers, order, feature)
-            if moved is not None:
-                order, improved = moved, True
-    pairwise = np.minimum(prefers, prefers.T)
-    return order, float(np.triu(pairwise, 1).sum())
-
-
-def _best_move(prefers: FloatArray, order: IntArray, feature: int) -> IntArray | None:
-    """Return the order after the best move of a feature; None if no move reduces the votes."""
-    other_features = order[order != feature]
-    rank = int(np.flatnonzero(order == feature)[0])
-    # Votes against the feature at each rank, from pairs with features before and after it.
-    ahead = np.concatenate([[0.0], np.cumsum(prefers[feature, other_features])])
-    behind = np.concatenate([[0.0], np.cumsum(prefers[other_features, feature])])
-    against = ahead + (behind[-1] - behind)
-    best = int(np.argmin(against))
-    if against[best] >= against[rank]:
-        return None
-    return np.insert(other_features, best, feature)
+            others = order[order != feature]
+            # Votes against the feature at each rank, from pairs with features before and after it.
+            ahead = np.concatenate([[0.0], np.cumsum(prefers[feature, others])])
+            behind = np.concatenate([[0.0], np.cumsum(prefers[others, feature])])
+            against = ahead + behind[-1] - behind
+            best = int(np.argmin(against))
+            if against[best] < against[np.flatnonzero(order == feature)[0]]:
+                order, improved = np.insert(others, best, feature), True
+    pairwise = np.triu(np.minimum(prefers, prefers.T), 1)
+    return order, _distance(prefers, order) - float(pairwise.sum())

@@ -33,145 +33,102 @@ def combined(weights: FloatArray, candidates: FloatArray) -> FloatArray:
     return values
 
 
-@dataclass(frozen=True)
-class ComplexityLoss:
-    """The complexity of the combination.
-
-    Attributes
-    ----------
-    candidates : array, (G, R, M)
-        Explanations of the inputs.
-    """
-
-    candidates: FloatArray
-
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return μ_C, (R,)."""
-        return entropy_of_shares(combined(weights, self.candidates))
+def complexity_loss(candidates: FloatArray) -> Loss:
+    """Return μ_C of combinations of candidates, (G, R, M)."""
+    return lambda weights: entropy_of_shares(combined(weights, candidates))
 
 
-@dataclass(frozen=True)
-class SensitivityLoss:
-    """Distances between combinations for inputs and for neighbours; convex in the weights.
+def sensitivity_loss(
+    differences: FloatArray, is_neighbour: BoolArray, largest: bool = False
+) -> Loss:
+    """Return distances between combinations for inputs and for neighbours; convex in the weights.
 
-    Attributes
+    Parameters
     ----------
     differences : array, (G, R, n, M)
         Each candidate's explanation of an input minus those of the input's neighbours.
     is_neighbour : array, (R, n)
         Which neighbours count; at least one per input.
     largest : bool
-        Whether the largest distance is taken instead of the mean.
+        Whether the largest distance is taken, μ_M, instead of the mean, μ_A.
     """
 
-    differences: FloatArray
-    is_neighbour: BoolArray
-    largest: bool = False
-
-    @classmethod
-    def around(
-        cls,
-        candidates: Callable[..., FloatArray],
-        predict: Callable[[FloatArray], Any],
-        rows: Any,
-        neighbourhood: Neighbourhood,
-        *,
-        seed: int,
-        with_owners: bool = False,
-    ) -> SensitivityLoss:
-        """Return the loss between rows and their neighbours; leaves out rows without any.
-
-        Each output of a row counts as an input of its own.
-
-        Parameters
-        ----------
-        candidates : callable
-            Takes rows, returns explanations (G, R, …, M).
-        predict, rows, neighbourhood, seed, with_owners
-            As in `shapley_adapters.criteria.measured_sensitivity`.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If no neighbour counts.
-        """
-
-        def explain(*points: Any) -> FloatArray:
-            found = candidates(*points)
-            return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
-
-        of_rows, neighbours, is_neighbour = explained_neighbours(
-            explain, predict, rows, neighbourhood, seed=seed, with_owners=with_owners
+    def loss(weights: FloatArray) -> FloatArray:
+        distances = np.linalg.norm(combined(weights, differences), axis=2)
+        distances = np.where(is_neighbour, distances, 0.0)
+        distance: FloatArray = (
+            distances.max(axis=1) if largest else distances.sum(axis=1) / is_neighbour.sum(axis=1)
         )
-        has_any = is_neighbour.any(axis=1)
-        if not has_any.any():
-            raise InvalidArgumentError(
-                "No row has a neighbour that keeps the prediction; draw more, or change the radius."
-            )
-        moved = of_rows[has_any, None] - neighbours[has_any]  # (R, n, G, K, M)
-        per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
-        n_candidates, _, n_outputs, *sizes = per_output.shape
-        flat = per_output.reshape(n_candidates, -1, *sizes)
-        return cls(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
+        return distance
 
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return μ_A, or μ_M, (R,)."""
-        distances = np.linalg.norm(combined(weights, self.differences), axis=2)
-        if self.largest:
-            largest: FloatArray = np.where(self.is_neighbour, distances, 0.0).max(axis=1)
-            return largest
-        mean: FloatArray = np.where(self.is_neighbour, distances, 0.0).sum(
-            axis=1
-        ) / self.is_neighbour.sum(axis=1)
-        return mean
+    return loss
 
 
-@dataclass(frozen=True)
-class UnfaithfulnessLoss:
-    """One minus the faithfulness of the combination.
+def sensitivity_around(
+    candidates: Callable[..., FloatArray],
+    predict: Callable[[FloatArray], Any],
+    rows: Any,
+    neighbourhood: Neighbourhood,
+    *,
+    seed: int,
+    with_owners: bool = False,
+) -> Loss:
+    """Return the average sensitivity of combinations; leaves out rows without neighbours.
 
-    Attributes
+    Each output of a row counts as an input of its own.
+
+    Parameters
     ----------
-    sums : array, (G, R, n)
-        Sums of each candidate's attributions over n subsets.
-    losses : array, (R, n)
-        Loss of output without each subset.
+    candidates : callable
+        Takes rows, returns explanations (G, R, …, M).
+    predict, rows, neighbourhood, seed, with_owners
+        As in `shapley_adapters.criteria.measured_sensitivity`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If no neighbour counts.
     """
 
-    sums: FloatArray
-    losses: FloatArray
+    def explain(*points: Any) -> FloatArray:
+        found = candidates(*points)
+        return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
 
-    @classmethod
-    def from_candidates(
-        cls, candidates: FloatArray, subsets: CoalitionArray, losses: FloatArray
-    ) -> UnfaithfulnessLoss:
-        """Return the loss of candidates, (G, R, M), over subsets, (n, M)."""
-        return cls(candidates @ subsets.T.astype(float), losses)
+    of_rows, neighbours, is_neighbour = explained_neighbours(
+        explain, predict, rows, neighbourhood, seed=seed, with_owners=with_owners
+    )
+    has_any = is_neighbour.any(axis=1)
+    if not has_any.any():
+        raise InvalidArgumentError(
+            "No row has a neighbour that keeps the prediction; draw more, or change the radius."
+        )
+    moved = of_rows[has_any, None] - neighbours[has_any]  # (R, n, G, K, M)
+    per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
+    n_candidates, _, n_outputs, *sizes = per_output.shape
+    flat = per_output.reshape(n_candidates, -1, *sizes)
+    return sensitivity_loss(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
 
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return 1 − μ_F, (R,)."""
-        return 1 - pearson(combined(weights, self.sums), self.losses)
 
+def unfaithfulness_loss(
+    candidates: FloatArray, subsets: CoalitionArray, losses: FloatArray
+) -> Loss:
+    """Return 1 − μ_F of combinations of candidates, (G, R, M).
 
-@dataclass(frozen=True)
-class CriterionLoss:
-    """A user's criterion of the combination.
-
-    Attributes
-    ----------
-    candidates : array, (G, R, M)
-        Explanations of the inputs.
-    criterion : callable
-        Takes explanations (R, M), returns one number for each, (R,); lower is better.
+    From the losses of output, (R, n), without each of the subsets, (n, M).
     """
+    sums = candidates @ subsets.T.astype(float)
+    return lambda weights: 1 - pearson(combined(weights, sums), losses)
 
-    candidates: FloatArray
-    criterion: Callable[[FloatArray], Any]
 
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return the criterion of each input's combination, (R,)."""
-        losses = np.asarray(self.criterion(combined(weights, self.candidates)), dtype=np.float64)
-        n_rows = self.candidates.shape[1]
+def criterion_loss(candidates: FloatArray, criterion: Callable[[FloatArray], Any]) -> Loss:
+    """Return a user's criterion of combinations of candidates, (G, R, M).
+
+    The criterion takes explanations, (R, M), and returns one number for each; lower is better.
+    """
+    n_rows = candidates.shape[1]
+
+    def loss(weights: FloatArray) -> FloatArray:
+        losses = np.asarray(criterion(combined(weights, candidates)), dtype=np.float64)
         if losses.shape != (n_rows,) or not np.isfinite(losses).all():
             raise InvalidArgumentError(
                 f"the criterion must return {n_rows} finite numbers, one for each explanation; it "
@@ -179,17 +136,13 @@ class CriterionLoss:
             )
         return losses
 
+    return loss
+
 
 def check_criterion(
-    name: str, criterion: object, known: tuple[str, ...], neighbourhood: Any
-) -> Any:
-    """Return the neighbourhood, which is there where the criterion of a user's argument needs it.
-
-    Raises
-    ------
-    InvalidArgumentError, InvalidArgumentTypeError
-        If no weights can be learned for the criterion.
-    """
+    name: str, criterion: object, known: tuple[str, ...], neighbourhood: object
+) -> None:
+    """Refuse a criterion for which no weights can be learned; `name` is that of the argument."""
     if isinstance(criterion, str):
         checked_choice(name, criterion, known)
         if criterion in ("sensitivity", "trade_off") and neighbourhood is None:
@@ -197,12 +150,11 @@ def check_criterion(
                 f"neighbourhood= is needed for {name}={criterion!r}, such as "
                 "Neighbourhood(radius=0.1), from which neighbours are drawn."
             )
-    if neighbourhood is not None and not isinstance(neighbourhood, Neighbourhood):
+    if not isinstance(neighbourhood, (Neighbourhood, type(None))):
         raise InvalidArgumentError(
             "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
             f"{type(neighbourhood).__name__}."
         )
-    return neighbourhood
 
 
 def loss_of_criterion(
@@ -216,7 +168,7 @@ def loss_of_criterion(
     Parameters
     ----------
     criterion : str or callable
-        `"complexity"`, `"trade_off"`, one of `losses`, or a criterion as in `CriterionLoss`.
+        `"complexity"`, `"trade_off"`, one of `losses`, or a criterion as in `criterion_loss`.
     candidates : callable
         Returns the explanations of the inputs, (G, R, …, M). Each output is an input of its own.
     losses : mapping
@@ -229,8 +181,8 @@ def loss_of_criterion(
     found = candidates()
     per_output = found.reshape(len(found), -1, found.shape[-1])
     if not isinstance(criterion, str):
-        return CriterionLoss(per_output, criterion)
-    complexity = ComplexityLoss(per_output)
+        return criterion_loss(per_output, criterion)
+    complexity = complexity_loss(per_output)
     if criterion == "complexity":
         return complexity
     sensitivity = losses["sensitivity"]()
@@ -300,13 +252,10 @@ def _descend(loss: Loss, start: FloatArray) -> FloatArray:
     return optimised if loss(optimised).mean() <= loss(start).mean() else start
 
 
-def _on_simplex(start: FloatArray) -> FloatArray:
+def _on_simplex(weights: FloatArray) -> FloatArray:
     """Return the weights on the simplex; rounding or a finite difference may have moved them."""
-    positive = np.clip(start, 0.0, None)
-    total = positive.sum()
-    on_simplex: FloatArray = (
-        positive / total if total > 0 else np.full_like(positive, 1 / len(positive))
-    )
+    positive = np.clip(weights, 0.0, None)
+    on_simplex: FloatArray = positive / positive.sum()
     return on_simplex
 
 
@@ -316,14 +265,11 @@ def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray
         return np.full(n_candidates, 1 / n_candidates)
     check_unmasked("weights", weights)
     array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (n_candidates,):
+    is_usable = array.shape == (n_candidates,) and np.isfinite(array).all() and (array >= 0).all()
+    if not is_usable or array.sum() == 0:
         raise InvalidArgumentError(
-            f"weights must hold one number for each of the {n_candidates} candidates; got shape "
-            f"{array.shape}."
-        )
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() == 0:
-        raise InvalidArgumentError(
-            f"weights must be finite and not negative, at least one positive; got {array.tolist()}."
+            f"weights must hold one number for each of the {n_candidates} candidates, finite and "
+            f"not negative, at least one positive; got {array.tolist()}."
         )
     shares: FloatArray = array / array.sum()
     return shares

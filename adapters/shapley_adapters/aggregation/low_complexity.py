@@ -9,12 +9,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy.special import xlogy
 
 from ..array_types import FloatArray, IntArray
 from ..criteria.attribution_arrays import entropy_of_shares
 
 _MOST_NUMBERS = 2**23
-"""Largest number of entries of the points of one step, 64 MiB."""
+"""Largest number of entries of the points compared at once, 64 MiB."""
 
 
 def descend(candidates: FloatArray, n_steps: int) -> FloatArray:
@@ -58,26 +59,20 @@ def _walk(points: FloatArray, steps: FloatArray, n_steps: int) -> FloatArray:
     points, steps = points / scale, steps / scale
     for _ in range(n_steps):
         # Σ|φ| and Σ|φ| ln|φ| determine the complexity; a coordinate changes one term of each.
-        total, weighted = np.abs(points).sum(axis=1), _x_log_x(points).sum(axis=1)
+        sizes = np.abs(points)
+        total, weighted = sizes.sum(axis=1), xlogy(sizes, sizes).sum(axis=1)
         level = _level(total, weighted)
         for feature in range(points.shape[1]):
-            old = points[:, feature]
-            new = old + steps[:, feature]
-            new_total = total + np.abs(new) - np.abs(old)
-            new_weighted = weighted + _x_log_x(new) - _x_log_x(old)
+            old, new = sizes[:, feature], np.abs(points[:, feature] + steps[:, feature])
+            new_total = total + new - old
+            new_weighted = weighted + xlogy(new, new) - xlogy(old, old)
             new_level = _level(new_total, new_weighted)
             is_lower = (new_level < level) & (new_total > 0)
-            points[:, feature] = np.where(is_lower, new, old)
+            points[is_lower, feature] += steps[is_lower, feature]
             total = np.where(is_lower, new_total, total)
             weighted = np.where(is_lower, new_weighted, weighted)
             level = np.where(is_lower, new_level, level)
     return points * scale
-
-
-def _x_log_x(x: FloatArray) -> FloatArray:
-    size = np.abs(x)
-    product: FloatArray = size * np.log(np.where(size > 0, size, 1.0))
-    return product
 
 
 def _level(total: FloatArray, weighted: FloatArray) -> FloatArray:
@@ -125,80 +120,50 @@ def _shrink_one(
     candidates: FloatArray, n_rounds: int, tolerance: float, n_points: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the result for one input, (M,), and its weights, (G,)."""
-    n_vertices = len(candidates)
-    vertices, weights = candidates, np.eye(n_vertices)
-    width = _width(vertices)
+    vertices, weights = candidates, np.eye(len(candidates))
+    least_width = tolerance * np.ptp(candidates, axis=0).max()
     for _ in range(n_rounds):
-        if _width(vertices) <= tolerance * width:
+        if np.ptp(vertices, axis=0).max() <= least_width:
             break
-        points, of_points = _lowest_between(vertices, weights, n_points)
-        pool = np.concatenate([vertices, points])
-        pooled = np.concatenate([weights, of_points])
-        selected = _lowest_distinct(pool, n_vertices)
-        if (selected < len(vertices)).all() and len(selected) == len(vertices):
+        pool, pooled = list(vertices), list(weights)
+        for i, j in combinations(range(len(vertices)), 2):
+            level, position, point = _lowest_between(vertices[i], vertices[j], n_points)
+            if level < np.inf:
+                pool.append(point)
+                pooled.append((1 - position) * weights[i] + position * weights[j])
+        selected = _lowest_distinct(np.array(pool), len(candidates))
+        if selected.tolist() == list(range(len(vertices))):
             break
-        vertices, weights = pool[selected], pooled[selected]
+        vertices, weights = np.array(pool)[selected], np.array(pooled)[selected]
     best = int(entropy_of_shares(vertices).argmin())
     return vertices[best], weights[best]
 
 
-def _width(points: FloatArray) -> float:
-    return float(np.ptp(points, axis=0).max(initial=0.0))
+def _lowest_between(a: FloatArray, b: FloatArray, n_points: int) -> tuple[float, float, FloatArray]:
+    """Return the inner point (1 − t) a + t b of least complexity where a coordinate is zero.
 
-
-def _lowest_between(
-    vertices: FloatArray, weights: FloatArray, n_points: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the inner point of least complexity of each segment that has inner points."""
-    points, of_points = [], []
-    for i, j in combinations(range(len(vertices)), 2):
-        positions = _zeros_between(vertices[i], vertices[j], n_points)
-        if len(positions) == 0:
-            continue
-        position = positions[_lowest_on(vertices[i], vertices[j], positions)]
-        point = _between(vertices[i], vertices[j], position[None])[0]
-        if not point.any():  # zeros are not an explanation
-            continue
-        points.append(point)
-        of_points.append((1 - position) * weights[i] + position * weights[j])
-    n_candidates, n_features = weights.shape[1], vertices.shape[1]
-    return (
-        np.array(points).reshape(-1, n_features),
-        np.array(of_points).reshape(-1, n_candidates),
-    )
-
-
-def _zeros_between(a: FloatArray, b: FloatArray, n_points: int) -> FloatArray:
-    """Return the positions on the segment from a to b where a coordinate is zero."""
-    crosses = a * b < 0
-    positions: FloatArray = np.unique(a[crosses] / (a[crosses] - b[crosses]))
-    if len(positions) > n_points:
-        positions = positions[np.linspace(0, len(positions) - 1, n_points).round().astype(np.intp)]
-    return positions
-
-
-def _lowest_on(a: FloatArray, b: FloatArray, positions: FloatArray) -> int:
-    """Return the index of the position of least complexity on the segment."""
-    size = max(1, _MOST_NUMBERS // len(a))
-    levels = []
-    for start in range(0, len(positions), size):
-        points = _between(a, b, positions[start : start + size])
-        level = entropy_of_shares(points)
-        # Zeros are not an explanation.
-        levels.append(np.where((points == 0).all(axis=1), np.inf, level))
-    return int(np.concatenate(levels).argmin())
-
-
-def _between(a: FloatArray, b: FloatArray, positions: FloatArray) -> FloatArray:
-    """Return the points (1 − t) a + t b; a coordinate that changes its sign at t is zero there."""
-    t = positions[:, None]
-    points = (1 - t) * a + t * b
+    With its complexity and t before it. The complexity is infinite if there is no such point, or
+    only an explanation of zeros.
+    """
     crosses = a * b < 0
     zero_at = a[crosses] / (a[crosses] - b[crosses])
-    # Where two numbers cancel out, rounding would leave a small attribution.
-    is_zero = np.abs(zero_at - t) <= 4 * np.finfo(float).eps
-    points[:, crosses] = np.where(is_zero, 0.0, points[:, crosses])
-    return np.asarray(points)
+    positions = np.unique(zero_at)
+    if len(positions) > n_points:
+        positions = positions[np.linspace(0, len(positions) - 1, n_points).round().astype(np.intp)]
+
+    def lowest(t: FloatArray) -> tuple[float, float, FloatArray]:
+        points = (1 - t) * a + t * b
+        # Where two numbers cancel out, rounding would leave a small attribution.
+        is_zero = np.abs(zero_at - t) <= 4 * np.finfo(float).eps
+        points[:, crosses] = np.where(is_zero, 0.0, points[:, crosses])
+        levels = np.where(points.any(axis=1), entropy_of_shares(points), np.inf)
+        best = int(levels.argmin())
+        return levels[best], t[best, 0], points[best]
+
+    size = max(1, _MOST_NUMBERS // len(a))
+    parts = [positions[start : start + size, None] for start in range(0, len(positions), size)]
+    nowhere = (np.inf, 0.0, a)
+    return min(map(lowest, parts), key=lambda found: found[0], default=nowhere)
 
 
 def _lowest_distinct(pool: FloatArray, n: int) -> IntArray:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..array_types import FloatArray, IntArray
-from ..errors import BudgetError
+from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 
 
 def name_of(explainer: Any) -> str:
@@ -27,7 +25,7 @@ def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def share_of_budget(name: str, budget: int, n_shares: int, sharers: str, way_out: str = "") -> int:
+def share_of_budget(name: str, budget: int, n_shares: int, sharers: str) -> int:
     """Return the budget of each explainer when `n_shares` of them share `budget` equally.
 
     Parameters
@@ -38,8 +36,6 @@ def share_of_budget(name: str, budget: int, n_shares: int, sharers: str, way_out
         The budget, and the number of shares.
     sharers : str
         The host's word for explainers.
-    way_out : str
-        Another remedy, for the message.
 
     Raises
     ------
@@ -48,54 +44,47 @@ def share_of_budget(name: str, budget: int, n_shares: int, sharers: str, way_out
     """
     if n_shares > budget:
         raise BudgetError(
-            f"{name}={budget} must be shared by {n_shares} {sharers}; pass at least "
-            f"{n_shares}{way_out}."
+            f"{name}={budget} must be shared by {n_shares} {sharers}; pass at least {n_shares}, or "
+            "leave it out."
         )
     return budget // max(1, n_shares)
 
 
-class RowCache:
-    """Arrays with one entry for each row of the data that was needed so far.
+@contextmanager
+def shared_budget(name: str, n_shares: int) -> Iterator[None]:
+    """Say of a budget that is too small for an explainer that it is one of several shares."""
+    try:
+        yield
+    except BudgetError as error:
+        if n_shares < 2:
+            raise
+        total = "more" if error.needed is None else f"{n_shares * error.needed} or more"
+        raise BudgetError(
+            f"{error} It is this explainer's part of the budget, which {n_shares} share. Pass "
+            f"{total} as {name}= to the aggregate."
+        ) from error
 
-    Parameters
-    ----------
-    n_rows : int
-        D, the number of rows of the data.
-    """
 
-    def __init__(self, n_rows: int) -> None:
-        self._positions = np.full(n_rows, -1)  # position of each data row in the arrays
-        self._arrays: tuple[FloatArray | None, ...] = ()
+def checked_members(
+    name: str, members: object, what: str, *, may_be_named: bool = False
+) -> list[Any]:
+    """Return a user's list of members, each of which is `what` the host takes."""
+    if isinstance(members, str) or not isinstance(members, Sequence):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a list, each entry {what}; got {type(members).__name__}."
+        )
+    if not members:
+        raise InvalidArgumentError(f"{name} must hold at least one; each is {what}.")
+    for index, member in enumerate(members):
+        if not (may_be_named and isinstance(member, str)):
+            check_member(f"{name}[{index}]", member, what)
+    return list(members)
 
-    def fill(
-        self, rows: IntArray, compute: Callable[[IntArray], tuple[FloatArray | None, ...]]
-    ) -> None:
-        """Compute the arrays of those rows that are not in the cache.
 
-        Parameters
-        ----------
-        rows : array of any shape
-            Indices of rows of the data.
-        compute : callable
-            Takes the indices of new rows, in increasing order, and returns arrays with one entry
-            per row, or None for an array that cannot be computed for any row.
-        """
-        needed = np.unique(rows)
-        new_rows = needed[self._positions[needed] < 0]
-        if len(new_rows) == 0:
-            return
-        arrays = compute(new_rows)
-        n_cached = int((self._positions >= 0).sum())
-        if n_cached:
-            pairs = zip(self._arrays, arrays, strict=True)
-            arrays = tuple(None if a is None else np.concatenate([a, b]) for a, b in pairs)
-        self._arrays = arrays
-        self._positions[new_rows] = n_cached + np.arange(len(new_rows))
-
-    def at(self, rows: IntArray) -> tuple[Any, ...]:
-        """Return the arrays of the given rows, each with the shape (*rows.shape, …)."""
-        positions = self._positions[rows]
-        return tuple(None if array is None else array[positions] for array in self._arrays)
+def check_member(name: str, member: object, what: str) -> None:
+    """Refuse what cannot explain: classes, and objects without `attribute` that are no function."""
+    if isinstance(member, type) or not (callable(member) or hasattr(member, "attribute")):
+        raise InvalidArgumentTypeError(f"{name} must be {what}; got {member!r}.")
 
 
 @dataclass(frozen=True)
@@ -116,9 +105,9 @@ class SpentEvaluations:
     not_counted: tuple[str, ...]
 
     @classmethod
-    def from_members(cls, members: Iterable[tuple[str, int | None]]) -> SpentEvaluations:
-        """Return the counts of named members; None for those that do not count."""
-        named = list(members)
+    def from_members(cls, members: Iterable[tuple[str, Any]]) -> SpentEvaluations:
+        """Return what named explainers spent in their latest calls."""
+        named = [(name, latest_evaluations(explainer)) for name, explainer in members]
         return cls(
             tuple((name, count) for name, count in named if count is not None),
             tuple(name for name, count in named if count is None),
