@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import captum.attr
@@ -217,71 +216,66 @@ class Layout:
         return parts if as_tuple or len(parts) > 1 else parts[0]
 
 
-@dataclass
-class DrawnInputs:
-    """Converter of drawn points to inputs.
+def drawn_inputs(
+    inputs: Inputs,
+    target: Target,
+    forward_func: ForwardFunction | None,
+    arguments: dict[str, Any],
+    methods: Sequence[Any],
+    neighbourhood: Neighbourhood,
+    attribute: Callable[[Tensor, Target, dict[str, Any]], FloatArray],
+) -> tuple[Callable[..., FloatArray], Callable[[FloatArray], Any], FloatArray]:
+    """Return what explains points by their owners, what predicts them, and the inputs as rows.
 
-    Attributes
+    Parameters
     ----------
     inputs : Tensor, or tuple of one
         The inputs, of floating point.
     target
-        As captum takes it.
+        As captum takes it. Neighbours are explained for the target of their example.
     forward_func : callable or None
         By whose outputs neighbours are kept.
     arguments : dict
-        Further arguments of the methods, for neighbours; none may have one entry per example.
+        Further arguments of the methods; none may have one entry per example.
     methods : sequence
         The methods that attribute the inputs.
     neighbourhood : Neighbourhood
         The neighbours.
+    attribute : callable
+        Takes inputs, their target and further arguments, and returns attributions.
     """
+    tensor, *others = checked_inputs(inputs)
+    n_examples = len(tensor)
+    if others or not tensor.is_floating_point():
+        raise InvalidArgumentError(
+            "sensitivity takes one tensor of floating point as inputs; neighbours of others "
+            "cannot be drawn."
+        )
+    if forward_func is None and neighbourhood.keep != "all":
+        raise InvalidArgumentError(
+            "forward_func= is needed to find the neighbours that keep the prediction "
+            f"(keep={neighbourhood.keep!r})."
+        )
+    target = checked_target(target, n_examples)
+    shared = shared_by_all(methods, arguments, n_examples)
 
-    inputs: Inputs
-    target: Target
-    forward_func: ForwardFunction | None
-    arguments: dict[str, Any]
-    methods: Sequence[Any]
-    neighbourhood: Neighbourhood
-
-    def __post_init__(self) -> None:
-        self._tensor, *others = checked_inputs(self.inputs)
-        if others or not self._tensor.is_floating_point():
-            raise InvalidArgumentError(
-                "sensitivity takes one tensor of floating point as inputs; neighbours of others "
-                "cannot be drawn."
-            )
-        if self.forward_func is None and self.neighbourhood.keep != "all":
-            raise InvalidArgumentError(
-                "forward_func= is needed to find the neighbours that keep the prediction "
-                f"(keep={self.neighbourhood.keep!r})."
-            )
-        self.target = checked_target(self.target, len(self._tensor))
-        self.arguments = shared_by_all(self.methods, self.arguments, len(self._tensor))
-
-    @property
-    def rows(self) -> FloatArray:
-        """The inputs as an array."""
-        return array_of_tensor(self._tensor)
-
-    def tensor(self, rows: FloatArray) -> Tensor:
-        """Return points in the type and on the device of the inputs."""
+    def restored(rows: FloatArray) -> Tensor:
         # A copy, because models may write into their input.
-        return torch.from_numpy(np.array(rows)).to(self._tensor)
+        return torch.from_numpy(np.array(rows)).to(tensor)
 
-    def target_of(self, owners: IntArray) -> Any:
-        """Return the targets of the examples whose neighbours the points are."""
-        target, n_examples = self.target, len(self._tensor)
-        if isinstance(target, list) and len(target) == n_examples:
-            return [target[owner] for owner in owners]
-        if isinstance(target, Tensor) and target.dim() > 0 and len(target) == n_examples:
-            return target[torch.as_tensor(owners)]
-        return target
+    def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
+        own: Any = target
+        if isinstance(own, list) and len(own) == n_examples:
+            own = [own[owner] for owner in owners]
+        elif isinstance(own, Tensor) and own.shape[:1] == (n_examples,):
+            own = own[torch.as_tensor(owners)]
+        return attribute(restored(rows), own, shared)
 
-    def predict(self, rows: FloatArray) -> Any:
-        """Return the outputs for points; zeros where no predictions are asked for."""
-        if self.forward_func is None:
+    def predict(rows: FloatArray) -> Any:
+        if forward_func is None:  # no predictions are asked for
             return np.zeros(len(rows))
         with torch.no_grad():
-            outputs = self.forward_func(self.tensor(rows))
+            outputs = forward_func(restored(rows))
         return array_of_tensor(outputs) if isinstance(outputs, Tensor) else outputs
+
+    return explain, predict, array_of_tensor(tensor)

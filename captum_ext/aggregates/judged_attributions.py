@@ -11,7 +11,7 @@ from torch import Tensor
 
 import shapley_adapters.criteria as core
 from shapley_adapters.arguments import checked_choice
-from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Neighbourhood, Sensitivity
 from shapley_adapters.criteria.coalition_errors import Draw
 from shapley_adapters.criteria.sensitivity import Distance
@@ -25,7 +25,7 @@ from shapley_adapters.games.value_functions import (
 from ..argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..attributions.coalition_attribution import AttributeCall, CoalitionAttribution
 from ..conditional import ConditionalBaselines
-from .base_explainers import DrawnInputs, arguments_for, arrays_of
+from .base_explainers import arguments_for, arrays_of, drawn_inputs
 
 OUTPUTS = ValueFunction("raw")
 """What most criteria judge: the outputs as they are."""
@@ -208,17 +208,14 @@ def sensitivity(
     Sensitivity
         With NumPy arrays.
     """
-    drawn_inputs = DrawnInputs(inputs, target, forward_func, arguments, [attribute], neighbourhood)
 
-    def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
-        targets = {} if target is None else {"target": drawn_inputs.target_of(owners)}
-        further = arguments_for(attribute, drawn_inputs.arguments)
-        return _flat(attribute(drawn_inputs.tensor(rows), **targets, **further))
+    def attributed(points: Tensor, targets: Target, further: dict[str, Any]) -> FloatArray:
+        with_target = {} if target is None else {"target": targets}
+        return _flat(attribute(points, **with_target, **arguments_for(attribute, further)))
 
+    of_host = inputs, target, forward_func, arguments, [attribute]
     return core.measured_sensitivity(
-        explain,
-        drawn_inputs.predict,
-        drawn_inputs.rows,
+        *drawn_inputs(*of_host, neighbourhood, attributed),
         neighbourhood,
         distance=distance,
         relative=relative,

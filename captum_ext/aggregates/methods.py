@@ -30,9 +30,9 @@ from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import Shared, copied
 from .base_explainers import (
     METHOD,
-    DrawnInputs,
     Layout,
     attribute_by,
+    drawn_inputs,
     object_of,
     shared_arguments,
     shared_by_all,
@@ -51,25 +51,36 @@ class AggregateAttribution(NamedAttribution):
     last_aggregate : Aggregate or None
         The aggregate of the latest call of `attribute`, with features last. It holds weights and
         proofs.
+    last_evaluations : SpentEvaluations or None
+        What each method spent in the latest call of `attribute`, and which of them are not counted.
     """
 
-    _results: ClassVar[tuple[str, ...]]
+    _results: ClassVar[tuple[str, ...]] = ("last_aggregate", "last_evaluations")
     _through_futures = False
+    _kind: ClassVar[type[core.Aggregator]]
 
-    attribution_methods: Sequence[Any] = field(init=False)
+    attribution_methods: Sequence[Any] = field(kw_only=False)
     last_aggregate: core.Aggregate | None = field(default=None, init=False)
+    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        first = self.attribution_methods[0]
-        captum.attr.Attribution.__init__(self, getattr(first, "forward_func", None))
+        methods = members.checked_members("attribution_methods", self.attribution_methods, METHOD)
+        self.attribution_methods = methods
+        captum.attr.Attribution.__init__(self, getattr(methods[0], "forward_func", None))
+        self._check_options()
+
+    def _check_options(self) -> None:
+        self._aggregator()
+
+    def _aggregator(self) -> core.Aggregator:
+        """Return the aggregator of the core with the options of this object."""
+        return self._kind.with_options_of(self)
 
     @property
     def multiplies_by_inputs(self) -> bool:
         """Whether all methods' attributions are in units of the output."""
-        return all(
-            bool(getattr(method, "multiplies_by_inputs", False))
-            for method in self.attribution_methods
-        )
+        methods = self.attribution_methods
+        return all(bool(getattr(one, "multiplies_by_inputs", False)) for one in methods)
 
     @attribute_method
     def attribute(
@@ -126,7 +137,8 @@ class AggregateAttribution(NamedAttribution):
     def _combine(
         self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
     ) -> tuple[Layout, core.Aggregate]:
-        raise NotImplementedError
+        layout, candidates = self._attributed(inputs, tensors, target, arguments)
+        return layout, self._aggregator()(candidates)
 
     def _check_target(self, target: Target) -> None:
         for method in self.attribution_methods:
@@ -150,47 +162,17 @@ class AggregateAttribution(NamedAttribution):
                 attribute_by(method, inputs, arguments, self._through_futures) for method in methods
             ]
             found = [one.wait() if isinstance(one, Future) else one for one in started]
+        objects = map(object_of, methods)
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (members.name_of(method), method) for method in objects
+        )
         layout = Layout(found[0], tensors)
         names = map(members.name_of, methods)
         return layout, [layout.array(name, one) for name, one in zip(names, found, strict=True)]
 
 
 @write_constructor
-class CandidateAttribution(AggregateAttribution):
-    """Base of the aggregates of several methods' attributions of the same inputs.
-
-    Attributes
-    ----------
-    last_evaluations : SpentEvaluations or None
-        What each method spent in the latest call of `attribute`, and which of them are not counted.
-    """
-
-    _results = ("last_aggregate", "last_evaluations")
-    _kind: ClassVar[type[core.Aggregator]]
-
-    attribution_methods: Sequence[Any] = field(kw_only=False)
-    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        methods = members.checked_members("attribution_methods", self.attribution_methods, METHOD)
-        self.attribution_methods = methods
-        super().__post_init__()
-        self._kind.with_options_of(self)  # refuses options that cannot be used
-
-    def _combine(
-        self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
-    ) -> tuple[Layout, core.Aggregate]:
-        layout, candidates = self._attributed(inputs, tensors, target, arguments)
-        aggregate = self._kind.with_options_of(self)(candidates)
-        objects = map(object_of, self.attribution_methods)
-        self.last_evaluations = core.SpentEvaluations.from_members(
-            (members.name_of(method), method) for method in objects
-        )
-        return layout, aggregate
-
-
-@write_constructor
-class Centroid(CandidateAttribution):
+class Centroid(AggregateAttribution):
     """The attributions nearest to those of several methods.
 
     argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
@@ -225,7 +207,7 @@ class Centroid(CandidateAttribution):
 
 
 @write_constructor
-class LowComplexity(CandidateAttribution):
+class LowComplexity(AggregateAttribution):
     """Attributions no more complex than those of any of several methods.
 
     Two readings of the algorithms that Bhatt, Weller and Moura show as a figure; see
@@ -262,7 +244,7 @@ class LowComplexity(CandidateAttribution):
 
 
 @write_constructor
-class Convex(CandidateAttribution):
+class Convex(AggregateAttribution):
     """A convex combination of the attributions of several methods.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura). The weights are passed, or are learned by `learn`.
@@ -289,12 +271,10 @@ class Convex(CandidateAttribution):
 
     weights: Any = None
     scale: str = "none"
-
     learned_weights: core.LearnedWeights | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._kind.with_options_of(self)(np.zeros((len(self.attribution_methods), 1, 1)))
+    def _check_options(self) -> None:
+        self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
 
     def learn(
         self,
@@ -329,27 +309,18 @@ class Convex(CandidateAttribution):
 
         def candidates(of: Inputs, target_of: Target, further: dict[str, Any]) -> FloatArray:
             _, arrays = self._attributed(of, checked_inputs(of), target_of, further)
-            return self._kind.with_options_of(self).scaled(arrays)
+            return self._aggregator().scaled(arrays)
 
         def sensitivity() -> convex.Loss:
             around: Any = neighbourhood  # which is there: checked
-            methods = self.attribution_methods
-            drawn = DrawnInputs(inputs, target, self.forward_func, arguments, methods, around)
+            of_host = inputs, target, self.forward_func, arguments, self.attribution_methods
+            explain, predict, rows = drawn_inputs(*of_host, around, candidates)
             return convex.sensitivity_around(
-                lambda rows, owners: candidates(
-                    drawn.tensor(rows), drawn.target_of(owners), drawn.arguments
-                ),
-                drawn.predict,
-                drawn.rows,
-                around,
-                seed=seed,
-                with_owners=True,
+                explain, predict, rows, around, seed=seed, with_owners=True
             )
 
         loss = convex.loss_of_criterion(
-            criterion,
-            lambda: candidates(inputs, target, arguments),
-            {"sensitivity": sensitivity},
+            criterion, lambda: candidates(inputs, target, arguments), sensitivity
         )
         self.learned_weights = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
         self.weights = self.learned_weights.weights
@@ -391,14 +362,14 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
     tensor([[5., 0.]])
     """
 
-    _results = ("last_aggregate", "_terms", "_layouts", "_known")
+    _results = ("last_aggregate", "last_evaluations", "_terms", "_layouts", "_known")
 
+    attribution_methods: Sequence[Any] = field(init=False)
     attribution_method: Method = field(kw_only=False)
     dataset: Inputs = field(kw_only=False)
     embed: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        core.NeighbourSearch.__post_init__(self)
         members.check_member("attribution_method", self.attribution_method, METHOD)
         self.attribution_methods = [self.attribution_method]
         super().__post_init__()
@@ -406,6 +377,9 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
         self.dataset = checked_inputs(self.dataset)
         self._index = core.NeighbourIndex(self._embeddings("dataset", self.dataset), self)
         self.forget()
+
+    def _check_options(self) -> None:
+        core.NeighbourSearch.__post_init__(self)
 
     def forget(self) -> None:
         """Drop the neighbours' attributions."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import shap
 
-from shapley_adapters.aggregation import Aggregate, SpentEvaluations
-from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
+from shapley_adapters.aggregation import Aggregate, Aggregator, SpentEvaluations
+from shapley_adapters.aggregation.members import (
+    checked_members,
+    name_of,
+    parameters_of,
+    share_of_budget,
+    shared_budget,
+)
 from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
@@ -31,7 +37,7 @@ from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row
 from ..inputs.explained_function import prediction_function
 from ..inputs.models import inner_model, is_torch_module
-from ..results.explanations import explanation, folded, has_outputs
+from ..results.explanations import explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
 from ..shap_internals import (
     background_of,
@@ -45,6 +51,7 @@ _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that call the model with arrays, which torch modules do not take and
 estimators do not let them."""
 
+DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 MEMBER = (
     "the name of an algorithm, an explainer, a function of the rows, or one of captum's methods"
 )
@@ -185,8 +192,10 @@ class AggregateExplainer(ModelExplainer):
     """
 
     name = "aggregate"
+    _kind: ClassVar[type[Aggregator]]
 
     n_jobs: int | None = None
+    explainers: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,16 +204,74 @@ class AggregateExplainer(ModelExplainer):
         self.last_candidates: list[FloatArray] = []
         self.last_evaluations: SpentEvaluations | None = None
         self._last_base_values: FloatArray | None = None
+        self._specs()  # refuses explainers that cannot be used, as the next line options
+        self._check_options()
+
+    def _check_options(self) -> None:
+        self._aggregator()
+
+    def _aggregator(self) -> Aggregator:
+        """Return the aggregator of the core with the options of this object."""
+        return self._kind.with_options_of(self)
 
     def _specs(self) -> list[Any]:
         """Return the base explainers as the user passed them."""
-        raise NotImplementedError
+        explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
+        return checked_members("explainers", explainers, MEMBER, may_be_named=True)
+
+    def _answers(
+        self, members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
+    ) -> list[Answer]:
+        """Return the answers of all members, of one shape."""
+        n_shares = sum(member.takes("max_evals") for member in members)
+        with shared_budget("max_evals", n_shares):
+            answers = [member.explain(rows, arguments) for member in members]
+        shapes = [answer.values.shape for answer in answers]
+        if len(set(shapes)) > 1:
+            named = [
+                f"{member.name}: {shape}" for member, shape in zip(members, shapes, strict=True)
+            ]
+            raise InvalidArgumentError(
+                "the explainers must explain the same features and outputs; their values have the "
+                f"shapes {', '.join(named)}."
+            )
+        return answers
 
     def _combine(
         self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
     ) -> Answer:
-        """Explain rows; base values are known."""
-        raise NotImplementedError
+        answers = self._answers(members, rows, arguments)
+        with_outputs = has_outputs(answers[0].values, rows)
+        aggregate = self._aggregator()([folded(answer.values, with_outputs) for answer in answers])
+        self.last_aggregate = aggregate
+        self.last_candidates = [answer.values for answer in answers]
+        self.last_evaluations = SpentEvaluations.from_members(
+            (member.name, member.explainer) for member in members
+        )
+        errors = half_widths = None
+        if arguments.get("error_bounds"):
+            weights = aggregate.shared_weights
+            if weights is None:
+                raise InvalidArgumentError(
+                    "error_bounds=True: this aggregate is no fixed linear combination of its "
+                    "explainers, so that their standard errors say nothing about it. Pass "
+                    "error_bounds=False."
+                )
+            for member, answer in zip(members, answers, strict=True):
+                member.check_errors(answer.errors)
+            weighted = list(zip(weights, answers, strict=True))
+            errors = sum(weight * answer.errors for weight, answer in weighted)
+            half_widths = sum(weight * answer.half_widths for weight, answer in weighted)
+        first = next((answer for answer in answers if answer.template is not None), answers[0])
+        return Answer(
+            unfolded(aggregate.values, answers[0].values.shape, with_outputs),
+            aggregate.base_values([answer.base_values for answer in answers]),
+            errors,
+            half_widths,
+            first.template,
+            first.data,
+            first.display_data,
+        )
 
     def _members(self) -> list[Member]:
         return [

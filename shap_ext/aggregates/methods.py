@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shap
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation import convex, neighbours
-from shapley_adapters.aggregation import members as base
+from shapley_adapters.aggregation.members import check_member
 from shapley_adapters.arguments import checked_number, checked_seed
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
@@ -23,7 +22,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from ..argument_types import ExplainerLike, Explanation, Rows, Table, Values
+from ..argument_types import ExplainerLike, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import documented
@@ -32,89 +31,12 @@ from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import folded, has_outputs, unfolded, with_outputs
 from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
 
-DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
-
-
-@write_constructor
-class CandidateExplainer(AggregateExplainer):
-    """Base of the aggregates of several explainers' answers for the same rows."""
-
-    _kind: ClassVar[type[core.Aggregator]]
-
-    explainers: Sequence[Any] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._specs()  # refuses explainers that cannot be used, as the next line options
-        self._aggregator()
-
-    def _aggregator(self) -> core.Aggregator:
-        """Return the aggregator of the core with the options of this object."""
-        return self._kind.with_options_of(self)
-
-    def _specs(self) -> list[Any]:
-        explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
-        return base.checked_members("explainers", explainers, MEMBER, may_be_named=True)
-
-    def _answers(
-        self, members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
-    ) -> list[Answer]:
-        """Return the answers of all members, of one shape."""
-        n_shares = sum(member.takes("max_evals") for member in members)
-        with base.shared_budget("max_evals", n_shares):
-            answers = [member.explain(rows, arguments) for member in members]
-        shapes = [answer.values.shape for answer in answers]
-        if len(set(shapes)) > 1:
-            named = [
-                f"{member.name}: {shape}" for member, shape in zip(members, shapes, strict=True)
-            ]
-            raise InvalidArgumentError(
-                "the explainers must explain the same features and outputs; their values have the "
-                f"shapes {', '.join(named)}."
-            )
-        return answers
-
-    def _combine(
-        self, rows: Table, members: Sequence[Member], arguments: Mapping[str, Any]
-    ) -> Answer:
-        answers = self._answers(members, rows, arguments)
-        with_outputs = has_outputs(answers[0].values, rows)
-        aggregate = self._aggregator()([folded(answer.values, with_outputs) for answer in answers])
-        self.last_aggregate = aggregate
-        self.last_candidates = [answer.values for answer in answers]
-        self.last_evaluations = core.SpentEvaluations.from_members(
-            (member.name, member.explainer) for member in members
-        )
-        errors = half_widths = None
-        if arguments.get("error_bounds"):
-            weights = aggregate.shared_weights
-            if weights is None:
-                raise InvalidArgumentError(
-                    "error_bounds=True: this aggregate is no fixed linear combination of its "
-                    "explainers, so that their standard errors say nothing about it. Pass "
-                    "error_bounds=False."
-                )
-            for member, answer in zip(members, answers, strict=True):
-                member.check_errors(answer.errors)
-            weighted = list(zip(weights, answers, strict=True))
-            errors = sum(weight * answer.errors for weight, answer in weighted)
-            half_widths = sum(weight * answer.half_widths for weight, answer in weighted)
-        first = next((answer for answer in answers if answer.template is not None), answers[0])
-        return Answer(
-            unfolded(aggregate.values, answers[0].values.shape, with_outputs),
-            aggregate.base_values([answer.base_values for answer in answers]),
-            errors,
-            half_widths,
-            first.template,
-            first.data,
-            first.display_data,
-        )
 
 
 @documented
 @write_constructor
-class CentroidExplainer(CandidateExplainer):
+class CentroidExplainer(AggregateExplainer):
     """The explanation nearest to those of several explainers.
 
     argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
@@ -170,7 +92,7 @@ class CentroidExplainer(CandidateExplainer):
 
 @documented
 @write_constructor
-class LowComplexityExplainer(CandidateExplainer):
+class LowComplexityExplainer(AggregateExplainer):
     """An explanation no more complex than that of any of several explainers.
 
     The answer comes from the region that the explanations span, and its complexity, the entropy of
@@ -227,7 +149,7 @@ class LowComplexityExplainer(CandidateExplainer):
 
 @documented
 @write_constructor
-class ConvexExplainer(CandidateExplainer):
+class ConvexExplainer(AggregateExplainer):
     """A convex combination of the explanations of several explainers.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura, Evaluating and aggregating feature-based model
@@ -330,10 +252,8 @@ class ConvexExplainer(CandidateExplainer):
         loss = convex.loss_of_criterion(
             self.weights,
             lambda: candidates(rows),
-            {
-                "sensitivity": sensitivity,
-                "faithfulness": lambda: self._unfaithfulness(rows, candidates(rows), seed),
-            },
+            sensitivity,
+            lambda: self._unfaithfulness(rows, candidates(rows), seed),
             self.complexity_weight,
         )
         self.learned_weights = core.learned_weights(loss, len(members), seed=seed)
@@ -434,6 +354,7 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
 
     name = "AVA"
 
+    explainers: Sequence[Any] | None = field(default=None, init=False)
     embed: Callable[..., Any] | None = None
     explainer: ExplainerLike = "oddgp"
     dataset: Any = None
@@ -442,9 +363,6 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
         if self.dataset is None:
             self.dataset = self.masker  # all of it: shap draws from a large table
         super().__post_init__()
-        core.NeighbourSearch.__post_init__(self)
-        if not isinstance(self.explainer, str):
-            base.check_member("explainer", self.explainer, MEMBER)
         self.dataset = rows_of_dataset(self.dataset, "among which neighbours are looked for").copy()
         self._index = core.NeighbourIndex(self._embeddings(self.dataset, "dataset"), self)
         self.forget()
@@ -458,7 +376,12 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
         self._terms: Any = None
         self._template: Any = None
 
+    def _check_options(self) -> None:
+        core.NeighbourSearch.__post_init__(self)
+
     def _specs(self) -> list[Any]:
+        if not isinstance(self.explainer, str):
+            check_member("explainer", self.explainer, MEMBER)
         return [self.explainer]
 
     def _combine(
@@ -562,16 +485,25 @@ def combine(explanations: Sequence[Any], aggregator: core.Aggregator) -> Any:
             "explanations must hold a shap.Explanation, for data and names; captum_ext.combine "
             "makes tensors of tensors."
         )
-    shape = np.shape(template.values)
-    has_outputs = with_outputs(template)
-    arrays = [
-        _in_order(f"explanations[{index}]", item, shape, has_outputs)
-        for index, item in enumerate(explanations)
-    ]
-    aggregate = aggregator([folded(array, has_outputs) for array in arrays])
-    base_values = [getattr(item, "base_values", None) for item in explanations]
-    base_shape = aggregate.values.shape[:-1]
-    bases = [None if base is None else _in_shape(base, base_shape) for base in base_values]
+    shape, has_outputs = np.shape(template.values), with_outputs(template)
+    candidates, bases = [], []
+    for index, item in enumerate(explanations):
+        values = plain_array(f"explanations[{index}]", item)
+        if has_outputs and hasattr(item, "detach") and values.ndim == len(shape):
+            values = np.moveaxis(values, 1, -1)
+        if values.shape != shape:
+            raise InvalidArgumentError(
+                f"explanations[{index}] has shape {values.shape}, but the first Explanation's "
+                f"values have {shape}; they must explain the same rows, features and outputs."
+            )
+        candidates.append(folded(values, has_outputs))
+        base = getattr(item, "base_values", None)
+        if base is not None:
+            base, of_rows = np.asarray(base), candidates[-1].shape[:-1]
+            # Some explainers give one number for all rows, or keep an axis of it.
+            base = base[..., 0] if base.shape == (*of_rows, 1) else np.broadcast_to(base, of_rows)
+        bases.append(base)
+    aggregate = aggregator(candidates)
     return shap.Explanation(
         unfolded(aggregate.values, shape, has_outputs),
         base_values=aggregate.base_values(bases),
@@ -580,24 +512,3 @@ def combine(explanations: Sequence[Any], aggregator: core.Aggregator) -> Any:
         feature_names=template.feature_names,
         output_names=template.output_names,
     )
-
-
-def _in_order(
-    name: str, attributions: Explanation | Values, shape: tuple[int, ...], has_outputs: bool
-) -> Any:
-    """Return values in shap's order of axes."""
-    values = plain_array(name, attributions)
-    if has_outputs and hasattr(attributions, "detach") and values.ndim == len(shape):
-        values = np.moveaxis(values, 1, -1)
-    if values.shape != shape:
-        raise InvalidArgumentError(
-            f"{name} has shape {values.shape}, but the first Explanation's values have {shape}; "
-            "they must explain the same rows, features and outputs."
-        )
-    return values
-
-
-def _in_shape(base: npt.ArrayLike, shape: tuple[int, ...]) -> Any:
-    """Return base values of all rows; some explainers give one number, or keep an axis of it."""
-    base = np.asarray(base)
-    return base[..., 0] if base.shape == (*shape, 1) else np.broadcast_to(base, shape)

@@ -5,7 +5,7 @@ A loss takes weights, (G,), and returns one number per input, (R,); lower is bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -160,7 +160,8 @@ def check_criterion(
 def loss_of_criterion(
     criterion: str | Callable[[FloatArray], Any],
     candidates: Callable[[], FloatArray],
-    losses: Mapping[str, Callable[[], Loss]],
+    sensitivity: Callable[[], Loss],
+    unfaithfulness: Callable[[], Loss] | None = None,
     complexity_weight: float = 1.0,
 ) -> Loss:
     """Return the loss that the name of a criterion, or a function, stands for.
@@ -168,16 +169,19 @@ def loss_of_criterion(
     Parameters
     ----------
     criterion : str or callable
-        `"complexity"`, `"trade_off"`, one of `losses`, or a criterion as in `criterion_loss`.
+        `"complexity"`, `"sensitivity"`, `"faithfulness"`, `"trade_off"`, or a criterion as in
+        `criterion_loss`.
     candidates : callable
         Returns the explanations of the inputs, (G, R, …, M). Each output is an input of its own.
-    losses : mapping
-        Functions that return the losses of further criteria.
+    sensitivity, unfaithfulness : callable
+        Functions that return these losses.
     complexity_weight : float
         λ of `"trade_off"`, the sensitivity plus λ times the complexity.
     """
-    if isinstance(criterion, str) and criterion in losses:
-        return losses[criterion]()
+    if criterion == "sensitivity":
+        return sensitivity()
+    if criterion == "faithfulness" and unfaithfulness is not None:
+        return unfaithfulness()
     found = candidates()
     per_output = found.reshape(len(found), -1, found.shape[-1])
     if not isinstance(criterion, str):
@@ -185,8 +189,8 @@ def loss_of_criterion(
     complexity = complexity_loss(per_output)
     if criterion == "complexity":
         return complexity
-    sensitivity = losses["sensitivity"]()
-    return lambda weights: sensitivity(weights) + complexity_weight * complexity(weights)
+    moved = sensitivity()
+    return lambda weights: moved(weights) + complexity_weight * complexity(weights)
 
 
 @dataclass(frozen=True)
