@@ -53,6 +53,7 @@ class AggregateAttribution(NamedAttribution):
         proofs.
     last_evaluations : SpentEvaluations or None
         What each method spent in the latest call of `attribute`, and which of them are not counted.
+        None for `AVA`.
     """
 
     _results: ClassVar[tuple[str, ...]] = ("last_aggregate", "last_evaluations")
@@ -138,6 +139,10 @@ class AggregateAttribution(NamedAttribution):
         self, inputs: Inputs, tensors: tuple[Tensor, ...], target: Target, arguments: dict[str, Any]
     ) -> tuple[Layout, core.Aggregate]:
         layout, candidates = self._attributed(inputs, tensors, target, arguments)
+        objects = map(object_of, self.attribution_methods)
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (members.name_of(method), method) for method in objects
+        )
         return layout, self._aggregator()(candidates)
 
     def _check_target(self, target: Target) -> None:
@@ -162,10 +167,6 @@ class AggregateAttribution(NamedAttribution):
                 attribute_by(method, inputs, arguments, self._through_futures) for method in methods
             ]
             found = [one.wait() if isinstance(one, Future) else one for one in started]
-        objects = map(object_of, methods)
-        self.last_evaluations = core.SpentEvaluations.from_members(
-            (members.name_of(method), method) for method in objects
-        )
         layout = Layout(found[0], tensors)
         names = map(members.name_of, methods)
         return layout, [layout.array(name, one) for name, one in zip(names, found, strict=True)]
@@ -362,7 +363,7 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
     tensor([[5., 0.]])
     """
 
-    _results = ("last_aggregate", "last_evaluations", "_terms", "_layouts", "_known")
+    _results = ("last_aggregate", "_terms", "_layouts", "_known")
 
     attribution_methods: Sequence[Any] = field(init=False)
     attribution_method: Method = field(kw_only=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..explainers.call_options import checked_outputs
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
-from ..inputs.datasets import plain_array_of, table_of_row
+from ..inputs.datasets import one_array, plain_array_of, table_of_row
 from ..inputs.explained_function import prediction_function
 from ..inputs.models import inner_model, is_torch_module
 from ..results.explanations import explanation, folded, has_outputs, unfolded
@@ -114,13 +114,6 @@ class Member:
         """Return whether the explainer has an argument of this name."""
         function = self.explainer.attribute if self.is_attribution else self.explainer
         return argument in parameters_of(function)
-
-    def check_errors(self, errors: object) -> None:
-        """Refuse an explainer without standard errors where they are asked for."""
-        if errors is None:
-            raise InvalidArgumentError(
-                f"error_bounds=True, but {self.name} gives no standard errors."
-            )
 
     def explain(self, rows: Table, arguments: Mapping[str, Any]) -> Answer:
         """Explain rows, with those of the arguments that the explainer has."""
@@ -226,14 +219,20 @@ class AggregateExplainer(ModelExplainer):
         n_shares = sum(member.takes("max_evals") for member in members)
         with shared_budget("max_evals", n_shares):
             answers = [member.explain(rows, arguments) for member in members]
-        shapes = [answer.values.shape for answer in answers]
-        if len(set(shapes)) > 1:
-            named = [
-                f"{member.name}: {shape}" for member, shape in zip(members, shapes, strict=True)
-            ]
+        self.last_evaluations = SpentEvaluations.from_members(
+            (member.name, member.explainer) for member in members
+        )
+        named = list(zip([member.name for member in members], answers, strict=True))
+        if len({answer.values.shape for answer in answers}) > 1:
+            shapes = ", ".join(f"{name}: {answer.values.shape}" for name, answer in named)
             raise InvalidArgumentError(
                 "the explainers must explain the same features and outputs; their values have the "
-                f"shapes {', '.join(named)}."
+                f"shapes {shapes}."
+            )
+        silent = [name for name, answer in named if answer.errors is None]
+        if silent and arguments.get("error_bounds"):
+            raise InvalidArgumentError(
+                f"error_bounds=True, but {silent[0]} gives no standard errors."
             )
         return answers
 
@@ -245,9 +244,6 @@ class AggregateExplainer(ModelExplainer):
         aggregate = self._aggregator()([folded(answer.values, with_outputs) for answer in answers])
         self.last_aggregate = aggregate
         self.last_candidates = [answer.values for answer in answers]
-        self.last_evaluations = SpentEvaluations.from_members(
-            (member.name, member.explainer) for member in members
-        )
         errors = half_widths = None
         if arguments.get("error_bounds"):
             weights = aggregate.shared_weights
@@ -257,20 +253,16 @@ class AggregateExplainer(ModelExplainer):
                     "explainers, so that their standard errors say nothing about it. Pass "
                     "error_bounds=False."
                 )
-            for member, answer in zip(members, answers, strict=True):
-                member.check_errors(answer.errors)
             weighted = list(zip(weights, answers, strict=True))
             errors = sum(weight * answer.errors for weight, answer in weighted)
             half_widths = sum(weight * answer.half_widths for weight, answer in weighted)
         first = next((answer for answer in answers if answer.template is not None), answers[0])
-        return Answer(
-            unfolded(aggregate.values, answers[0].values.shape, with_outputs),
-            aggregate.base_values([answer.base_values for answer in answers]),
-            errors,
-            half_widths,
-            first.template,
-            first.data,
-            first.display_data,
+        return replace(
+            first,  # of which names and data are
+            values=unfolded(aggregate.values, answers[0].values.shape, with_outputs),
+            base_values=aggregate.base_values([answer.base_values for answer in answers]),
+            errors=errors,
+            half_widths=half_widths,
         )
 
     def _members(self) -> list[Member]:
@@ -359,7 +351,9 @@ class AggregateExplainer(ModelExplainer):
             arguments["error_bounds"] = True
         is_summed = checked_flag("check_additivity", check_additivity)
         row = table_of_row(X, self._background_dtypes)
-        rows = _checked_rows(X if row is None else row)
+        rows = _plain_rows(X if row is None else row, "X")
+        if np.ndim(rows) < 2 or len(rows) == 0:
+            raise InvalidArgumentError(f"X has shape {np.shape(rows)}: a table of rows is needed.")
         answer = self._combine(rows, members, arguments)
         self._last_base_values = answer.base_values
         if is_summed:
@@ -421,14 +415,18 @@ class AggregateExplainer(ModelExplainer):
 
 def rows_of_dataset(dataset: Any, purpose: str) -> Any:
     """Return a table of rows that a user passed, or the background of a masker."""
-    data = plain_array_of(array_of(pandas_frame(dataset, "dataset")), "dataset")
-    if not isinstance(data, (np.ndarray, pd.DataFrame)):
-        data = background_of(data)
-    if len(getattr(data, "shape", ())) < 2 or data.shape[0] == 0:
+    data = _plain_rows(dataset, "dataset")
+    data = data if isinstance(data, (np.ndarray, pd.DataFrame)) else background_of(data)
+    if np.ndim(data) < 2 or data.shape[0] == 0:
         raise InvalidArgumentError(
             f"dataset= is needed, a table of the rows {purpose}, unless masker= is one."
         )
     return data
+
+
+def _plain_rows(rows: Any, name: str) -> Any:
+    rows = plain_array_of(array_of(pandas_frame(rows, name)), name)
+    return one_array(rows) if isinstance(rows, (list, tuple)) else rows
 
 
 def _budget(members: Sequence[Member], max_evals: object) -> dict[str, int]:
@@ -446,30 +444,11 @@ def _budget(members: Sequence[Member], max_evals: object) -> dict[str, int]:
     return {"max_evals": share_of_budget("max_evals", total, n_shares, "explainers")}
 
 
-def _checked_rows(rows: Rows) -> Any:
-    rows = plain_array_of(array_of(pandas_frame(rows, "X")), "X")
-    if isinstance(rows, (list, tuple)):
-        try:
-            rows = np.asarray(rows)
-        except ValueError as error:
-            raise InvalidArgumentError(
-                "X holds rows of different lengths; a table needs rows of the same length."
-            ) from error
-    if np.ndim(rows) < 2 or len(rows) == 0:
-        raise InvalidArgumentError(f"X has shape {np.shape(rows)}: a table of rows is needed.")
-    return rows
-
-
-def _checked_outputs(outputs: Any, n_outputs: int) -> list[int]:
-    if is_op_chain(outputs):
-        raise InvalidArgumentTypeError(
-            "outputs of an aggregate must be a list of indices of outputs, the same for all rows; "
-            f"got {type(outputs).__name__}."
-        )
-    indices: list[int] = checked_outputs("outputs", outputs)
-    if max(indices) >= n_outputs:
+def _checked_outputs(outputs: Outputs, n_outputs: int) -> list[int]:
+    indices: Any = checked_outputs("outputs", outputs)
+    if is_op_chain(indices) or max(indices) >= n_outputs:
         raise InvalidArgumentError(
-            f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "
-            "from 0; a model with one output needs no outputs=."
+            f"outputs={outputs!r} must be indices of some of the model's {n_outputs} outputs, "
+            "counted from 0, the same for all rows; a model with one output needs no outputs=."
         )
-    return indices
+    return list(indices)

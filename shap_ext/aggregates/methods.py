@@ -320,7 +320,7 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
     n_neighbors : int, optional
         How many neighbours explain a row; by default 10, or as many rows as the data have.
     metric : str or callable
-        The distance ρ: any of scikit-learn's `NearestNeighbors`, or a function of two rows.
+        The distance ρ: any of scikit-learn's `pairwise_distances`, or a function of two rows.
     metric_params : mapping, optional
         Further arguments of the distance.
     normalized : bool
@@ -389,7 +389,12 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
     ) -> Answer:
         (member,) = members
         near = self._index.nearest(self._embeddings(rows, "X"))
-        terms = (self._version(), tuple(sorted(arguments.items())))
+        model, version = inner_model(self.model), None
+        if is_torch_module(model):
+            from shapley_adapters.torch_support.array_module import module_version
+
+            version = module_version(model)
+        terms = version, tuple(sorted(arguments.items()))
         if terms != self._terms:  # of other arguments, or another model
             self.forget()
             self._terms = terms
@@ -398,11 +403,8 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
         def explain(indices: IntArray) -> Any:
             is_frame = hasattr(self.dataset, "iloc")
             points = self.dataset.iloc[indices] if is_frame else self.dataset[indices]
-            answer = member.explain(points, arguments)
+            (answer,) = self._answers(members, points, arguments)
             self._template = answer.template
-            self.last_evaluations = core.SpentEvaluations.from_members(
-                [(member.name, member.explainer)]
-            )
             return answer.values, answer.base_values, answer.errors, answer.half_widths
 
         arrays = neighbours.explained_once(self._known, near.indices, explain)
@@ -411,8 +413,6 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
             for array in arrays
         ]
         values, base_values, errors, half_widths = averages
-        if arguments.get("error_bounds"):
-            member.check_errors(errors)
         if base_values is None:
             base_values = np.zeros(folded(values, has_outputs(values, rows)).shape[:-1])
         self.last_aggregate = core.Aggregate(values, near.weights)
@@ -422,14 +422,6 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
             part = member.explainer.explained_rows((rows,)).parts[0]
             shown = part.data, part.display_data
         return Answer(values, base_values, errors, half_widths, self._template, *shown)
-
-    def _version(self) -> Any:
-        model = inner_model(self.model)
-        if not is_torch_module(model):
-            return ()
-        from shapley_adapters.torch_support.array_module import module_version
-
-        return module_version(model)
 
     def _embeddings(self, rows: Table, name: str) -> FloatArray:
         embedding = array_of(rows if self.embed is None else self.embed(rows.copy()))
