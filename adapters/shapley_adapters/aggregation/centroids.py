@@ -109,9 +109,12 @@ def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> Flo
     )
     if not np.isfinite(optimum.fun):
         raise ShapleyExtError(f"The centroid could not be computed: {optimum.message}")
-    # The total is flat at its minimum: by its values only half of the digits can be found.
-    root = scipy.optimize.root(slope, optimum.x, tol=np.finfo(float).eps).x
-    nearest: FloatArray = min(root, optimum.x, key=lambda at: float(np.linalg.norm(slope(at))))
+    # The total is flat at its minimum: by its values only half of the digits can be found. A few
+    # steps are enough; where the slope has a jump, more would not help.
+    steps = {"fatol": np.finfo(float).eps, "maxiter": 20}
+    with np.errstate(invalid="ignore"):  # 0 / 0 in a step to where the slope is zero already
+        root = scipy.optimize.root(slope, optimum.x, method="krylov", options=steps).x
+    nearest: FloatArray = min(optimum.x, root, key=lambda at: float(np.linalg.norm(slope(at))))
     return middle + scale * nearest
 
 
