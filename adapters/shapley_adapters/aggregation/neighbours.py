@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import scipy  # which loads its submodules where they are used
 
 from ..arguments import checked_choice, checked_count, checked_flag, checked_number
 from ..array_types import FloatArray, IntArray
@@ -15,6 +16,9 @@ from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
 _DEFAULT_NEIGHBORS = 10
+
+_MOST_NUMBERS = 2**23
+"""Largest number of distances computed at once, 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class NeighbourIndex:
             )
         self._n_neighbors = n_neighbors
         try:
-            self._distances_to(self.points[0])
+            self._distances(self.points[:1])
         except (ValueError, TypeError) as error:
             raise InvalidArgumentError(
                 f"metric={self.search.metric!r} cannot be used for the data. {error}"
@@ -135,18 +139,22 @@ class NeighbourIndex:
                 f"rows hold {rows.shape[1]} numbers each, but the data hold {self.points.shape[1]}."
             )
         indices = np.empty((len(rows), self._n_neighbors), dtype=np.intp)
-        distances = np.empty(indices.shape)
+        distances, block = np.empty(indices.shape), np.empty((0, 0))
+        size = max(1, _MOST_NUMBERS // len(self.points))
         for row, numbers in enumerate(rows):
-            to_points = self._distances_to(numbers)
-            is_left_out = self.search.at_zero == "leave_out"
-            candidates = np.flatnonzero(to_points > 0) if is_left_out else np.arange(len(to_points))
-            if len(candidates) < self._n_neighbors:
+            if row % size == 0:
+                block = self._distances(rows[row : row + size])
+            # Rounding must not hide that a row is one of the points.
+            to_points = np.where((self.points == numbers).all(axis=1), 0.0, block[row % size])
+            counts = (to_points > 0) | (self.search.at_zero != "leave_out")
+            if counts.sum() < self._n_neighbors:
                 raise InvalidArgumentError(
-                    f"row {row} has only {len(candidates)} rows of the data at a positive "
-                    f"distance, but n_neighbors={self._n_neighbors}. Pass a smaller number."
+                    f"row {row} has only {counts.sum()} rows of the data at a positive distance, "
+                    f"but n_neighbors={self._n_neighbors}. Pass a smaller number."
                 )
-            order = np.argsort(to_points[candidates], kind="stable")[: self._n_neighbors]
-            indices[row] = candidates[order]
+            farthest = np.partition(to_points[counts], self._n_neighbors - 1)[self._n_neighbors - 1]
+            near = np.flatnonzero(counts & (to_points <= farthest))
+            indices[row] = near[np.argsort(to_points[near], kind="stable")[: self._n_neighbors]]
             distances[row] = to_points[indices[row]]
         return Neighbours(indices, distances, self._weights(distances))
 
@@ -165,18 +173,16 @@ class NeighbourIndex:
             weights = weights / weights.sum(axis=1, keepdims=True)
         return weights
 
-    def _distances_to(self, row: FloatArray) -> FloatArray:
-        """Return the distance of each point, (D,), to a row, (F,)."""
+    def _distances(self, rows: FloatArray) -> FloatArray:
+        """Return the distances of rows, (R, F), from all points, (R, D)."""
         metric, params = self.search.metric, self.search.metric_params or {}
         if metric in ("euclidean", "l2") and not params:
             # scikit-learn computes it from squares, where rounding hides small distances.
-            distances: FloatArray = np.linalg.norm(self.points - row, axis=1)
-            return distances
+            return np.asarray(scipy.spatial.distance.cdist(rows, self.points))
         from sklearn.metrics import pairwise_distances  # slow to import
 
         metric = {"infinity": "chebyshev", "p": "minkowski"}.get(str(metric), metric)
-        (distances,) = pairwise_distances(row[None], self.points, metric=metric, **params)
-        return np.where((self.points == row).all(axis=1), 0.0, distances)
+        return np.asarray(pairwise_distances(rows, self.points, metric=metric, **params))
 
 
 def explained_once(
