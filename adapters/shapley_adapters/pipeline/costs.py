@@ -59,6 +59,10 @@ _ENUMERATED = 300.0
 """Operations of our own for each coalition, player and output of an enumeration, measured with 10
 to 14 players."""
 
+_OF_DRAW, _OF_EFFECT = 10_000.0, 150.0
+"""Operations of our own for each background row of a pair of coalitions, where rows are saved, and
+for each player beside. Measured with 12 to 300 players."""
+
 _TOLERANCE_FACTOR = 3.0
 """With a tolerance, rows are solved after each round: about this multiple of the last solution."""
 
@@ -90,10 +94,11 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
 
 
 class Plan(NamedTuple):
-    """An estimator, and the evaluations of each row."""
+    """An estimator, the evaluations of each row, and whether each has a part of the background."""
 
     estimator: Estimator[Any]
     budget: int
+    saves_rows: bool = False
 
 
 @dataclass
@@ -201,13 +206,17 @@ class Costs:
             work = plan.estimator.operations(n_players, plan.budget, self.n_outputs)
             n_designs = n_rows if has_own_designs else 1
             total += n_designs * work.once + n_rows * factor * work.per_row
+            if plan.saves_rows:
+                n_values = plan.budget // 2 * self.game.n_backgrounds * self.n_outputs
+                total += n_rows * n_values * (_OF_DRAW + _OF_EFFECT * n_players)
         slowness = self.slowness.get(type(plan.estimator), 1.0)
         return slowness * total / OPERATIONS_PER_SECOND / self.n_workers
 
-    def model_seconds(self, budget: int) -> float:
+    def model_seconds(self, plan: Plan) -> float:
         """Return the seconds of the model in a call."""
+        budget = plan.budget // 2 if plan.saves_rows else plan.budget
         n = sum(
-            n_rows * (2**n_players if _is_enumerated(n_players, budget) else budget)
+            n_rows * (2**n_players if _is_enumerated(n_players, plan.budget) else budget)
             for n_players, n_rows in self.n_rows_of.items()
         )
         bounds = self.game.batch_bounds  # batches grow where that saves time
@@ -217,7 +226,7 @@ class Costs:
 
     def seconds(self, plan: Plan) -> float:
         """Return the seconds of a call."""
-        return self.model_seconds(plan.budget) + self.own_seconds(plan)
+        return self.model_seconds(plan) + self.own_seconds(plan)
 
     def least_budget(self, estimator: Estimator[Any]) -> int:
         """Return the smallest budget that the estimator can use for all rows."""

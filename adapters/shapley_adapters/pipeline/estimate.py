@@ -170,17 +170,17 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
         and n_players <= MAX_PLAYERS
         and 2**n_players <= _MOST_COALITIONS * budget.limit
     )
-    chosen = Plan(first, budget.limit)
+    chosen = Plan(first, budget.limit, _saving_rows(game, settings).saves_rows)
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
     new_budget, reason = settings.budget, f"{named(first)}: its own work takes about {own:.2g} s"
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()
-        model, own = costs.model_seconds(budget.limit), costs.own_seconds(chosen)
+        model, own = costs.model_seconds(chosen), costs.own_seconds(chosen)
         everything = Plan(first, 2**n_players)
         if may_enumerate and costs.seconds(everything) <= model + own:
-            new_budget = everything.budget
+            chosen, new_budget = everything, everything.budget
             reason = (
                 f"all 2^{n_players} coalitions, which take about {costs.seconds(everything):.2g} s;"
                 f" {named(first)} would take {model + own:.2g} s"
@@ -199,7 +199,7 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
     costs.memory.is_recording = False
     choosing = perf_counter() - started
-    final = _saving_rows(game, replace(settings, budget=new_budget))
+    final = replace(settings, budget=new_budget, saves_rows=chosen.saves_rows)
     # With a memory, the round makes no forecast of its own.
     memory = costs.memory if is_long or costs.memory.n_evaluations else None
     result = estimate_round(game, chosen.estimator, final, memory)
@@ -265,7 +265,7 @@ def _estimate_until(
             break
         is_first, last, spent = False, plan, result.seconds.own
         if costs.n_workers > 1:
-            spent = perf_counter() - began - costs.model_seconds(plan.budget)
+            spent = perf_counter() - began - costs.model_seconds(plan)
         costs.learn(plan, spent)
         error = expected_error(plan.estimator, costs.n_players, plan.budget)
         after = costs.best_plan(

@@ -51,7 +51,7 @@ from .design import (
 )
 from .fitting import LEARNED_FROM
 from .games import Games, are_of_pairs, posteriors
-from .posterior import DENSE, SETS_AT_ONCE, Posterior
+from .posterior import DENSE, SEEN, SETS_AT_ONCE, Posterior
 from .prior import EVEN, ODD
 
 WEIGHTS = ("learned", "equal")
@@ -270,8 +270,10 @@ class OddGP(Estimator[OddDesign]):
         times more or less.
         """
         n_values = _n_values(n_players, budget)
-        n_seen, n_fitted = min(n_values, DENSE), min(n_values, LEARNED_FROM)
-        posterior = 14.0 * n_values * n_seen * n_players + 3.5 * (n_values - n_seen) * n_seen**2
+        n_seen = n_values if n_values <= DENSE else SEEN
+        n_fitted = min(n_values, LEARNED_FROM)
+        posterior = 1.5 * n_values * n_seen * n_players + 0.12 * n_seen**3
+        posterior += 3.5 * (n_values - n_seen) * n_seen**2
         if self.weights == "equal":
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
         learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)

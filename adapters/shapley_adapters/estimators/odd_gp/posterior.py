@@ -23,9 +23,9 @@ from .fitting import Fit
 from .prior import Prior, factored
 
 DENSE, SEEN = 4096, 1024
-"""With more values than the first, they are seen through so many as the second. All of them together
-cost the third power of their number: 4,096 as much as seeing them through 2,048, which errs 1.2 to
-1.4 times as much. More values seen through 1,024 err as much as through 2,048."""
+"""With more values than the first, they are seen through so many as the second. All together cost
+the third power of their number: 4,096 half of seeing them through 2,048, which errs 1.2 to 1.4
+times as much. Values that are seen through 1,024 err as much as through 2,048."""
 
 LEFT_OUT = 240
 """Values that are predicted by all others, to see how large errors are."""
@@ -144,7 +144,7 @@ def errors_left_out(fit: Fit) -> FloatArray:
 
 
 def _seen(prior: Prior) -> Prior:
-    """Return the prior of all values, or of the first of many, through which the others are seen."""
+    """Return the prior of all values, or of the first that many are seen through."""
     return prior if len(prior.data.signs) <= DENSE else prior.first(SEEN)
 
 
