@@ -33,8 +33,6 @@ B, DRAWS = 2, 3
 X = examples(B, 4)
 BACKGROUND = examples(DRAWS, 4, seed=5)
 
-every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
-
 
 def averaged_oracle(forward_func, inputs, baselines, **more):
     """Return the mean of the oracle's values over the draws; a value's mean is linear in it."""
@@ -48,16 +46,6 @@ def each_draw(background, n_examples):
 
 
 # What is computed
-
-
-@every_row
-def test_the_output_is_averaged_over_a_distribution(row):
-    net = network(4, 2)
-    made = row.attribution(net, seed=0, **row.options).attribute(X, baselines=BACKGROUND)
-    (wanted,) = averaged_oracle(net, (X,), (each_draw(BACKGROUND, B),))
-    torch.testing.assert_close(made, wanted, **EXACT)
-    ends = net(X) - net(BACKGROUND).mean(dim=0)
-    torch.testing.assert_close(made.sum(dim=-1), ends.detach(), **EXACT)
 
 
 @pytest.mark.parametrize(
@@ -78,23 +66,6 @@ def test_small_budgets_give_the_mean_over_the_single_baselines(method, options):
     torch.testing.assert_close(made, torch.stack(each).mean(dim=0), **EXACT)
 
 
-def test_as_many_baselines_as_examples_are_shared_only_when_marked():
-    net, background = network(4), examples(B, 4, seed=5)
-    paired = Exact(net).attribute(X, baselines=background)
-    shared = Exact(net).attribute(X, baselines=BaselineDistribution(background))
-    torch.testing.assert_close(paired, oracle(net, (X,), (background,))[0], **EXACT)
-    (wanted,) = averaged_oracle(net, (X,), (each_draw(background, B),))
-    torch.testing.assert_close(shared, wanted, **EXACT)
-    assert not torch.allclose(paired, shared)
-
-
-def test_a_distribution_of_one_row_is_a_baseline():
-    net, one = network(4), examples(1, 4, seed=5)
-    marked = Exact(net).attribute(X, baselines=BaselineDistribution(one))
-    assert torch.equal(marked, Exact(net).attribute(X, baselines=one))
-    assert type(marked) is torch.Tensor
-
-
 @pytest.mark.parametrize("row", OF_KINDS[:2], ids=lambda row: row.id)
 def test_inputs_may_differ_in_how_their_baselines_are_given(row):
     x, y, z = examples(B, 2), examples(B, 2, 1, seed=2), torch.tensor([[1], [2]])
@@ -111,53 +82,6 @@ def test_inputs_may_differ_in_how_their_baselines_are_given(row):
         torch.testing.assert_close(part, wanted, **EXACT)
 
 
-def test_draws_of_several_inputs_belong_together():
-    x, y = examples(B, 2), examples(B, 3, seed=2)
-
-    def forward(a, b):
-        return a.prod(dim=1) * b.prod(dim=1)
-
-    of_x, of_y = examples(DRAWS, 2, seed=5), examples(DRAWS, 3, seed=6)
-    made = Exact(forward).attribute((x, y), baselines=(of_x, of_y))
-    full = (each_draw(of_x, B), each_draw(of_y, B))
-    wanted = averaged_oracle(forward, (x, y), full)
-    for part, right in zip(made, wanted, strict=True):
-        torch.testing.assert_close(part, right, **EXACT)
-
-
-def test_distributions_of_token_ids():
-    torch.manual_seed(0)
-    table = nn.Embedding(20, 3).double()
-    ids, background = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[0, 9, 0, 4], [5, 2, 0, 4]])
-
-    def forward(tokens):
-        return table(tokens).prod(dim=1).sum(dim=1)
-
-    made = Exact(forward).attribute(ids, baselines=background)
-    (wanted,) = averaged_oracle(forward, (ids,), (each_draw(background, 1),))
-    torch.testing.assert_close(made, wanted, **EXACT)
-
-
-def test_masks_targets_and_arguments_follow_their_example():
-    net, scale = network(4, 3), examples(B, 1, seed=8)
-    mask, target = torch.tensor([[0, 0, 1, 2], [2, 1, 1, 0]]), torch.tensor([2, 0])
-    made = Exact(lambda x, s: net(x) * s).attribute(
-        X,
-        baselines=BACKGROUND,
-        target=target,
-        additional_forward_args=(scale,),
-        feature_mask=mask,
-    )
-    (wanted,) = averaged_oracle(
-        lambda x, s: net(x) * s,
-        (X,),
-        (each_draw(BACKGROUND, B),),
-        masks=(mask,),
-        additional=(scale,),
-    )
-    torch.testing.assert_close(made, wanted[torch.arange(B), target], **EXACT)
-
-
 def test_probabilities_are_averaged_before_their_logarithm():
     net = network(4, 3)
     method = Exact(net, value_function=ValueFunction("log_probability", "logits"))
@@ -165,22 +89,6 @@ def test_probabilities_are_averaged_before_their_logarithm():
     empty = torch.softmax(net(BACKGROUND), dim=1).mean(dim=0)[1].log()
     full = torch.log_softmax(net(X), dim=1)[:, 1]
     torch.testing.assert_close(made.sum(dim=1), (full - empty).detach(), **EXACT)
-
-
-def test_one_value_for_the_batch_is_averaged_too():
-    net = network(4)
-    made = Exact(lambda x: net(x).square().sum()).attribute(X, baselines=BACKGROUND)
-
-    def of_batch(whole):
-        return net(whole[0]).square().sum()[None]
-
-    (wanted,) = averaged_oracle(
-        of_batch,
-        (X[None],),
-        ([one.expand(1, *X.shape) for one in BACKGROUND],),
-        masks=(torch.arange(4).expand(1, *X.shape),),
-    )
-    torch.testing.assert_close(made, wanted[:, 0], **EXACT)
 
 
 # What it costs
@@ -304,23 +212,6 @@ def test_functions_are_called_once(takes_inputs):
     if takes_inputs:
         assert torch.equal(calls[0], X)  # a copy, into which it may write
     assert torch.equal(made, Exact(net).attribute(X, baselines=BACKGROUND))
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        0.5,
-        BACKGROUND[:1],
-        X.flip(0),
-        BaselineDistribution(X.flip(0)),
-        (BACKGROUND,),
-    ],
-    ids=["number", "one", "each example", "distribution", "tuple"],
-)
-def test_functions_may_return_all_forms(made):
-    net = network(4)
-    by_function = Exact(net).attribute(X, baselines=lambda given: made)
-    assert torch.equal(by_function, Exact(net).attribute(X, baselines=made))
 
 
 def test_functions_get_the_container_of_the_inputs():

@@ -145,9 +145,6 @@ def test_standard_errors_come_in_the_same_container(method):
     assert torch.equal(of_tuple[1][0], errors)
 
 
-# Copies
-
-
 # captum's tools
 
 

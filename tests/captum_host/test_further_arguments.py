@@ -59,21 +59,6 @@ def wanted(x, weights=EDGE_WEIGHTS):
 # An argument that all examples share
 
 
-@every_row
-@pytest.mark.parametrize("n_examples", [1, 2, 3, 4])
-def test_shared_arguments_go_in_as_they_are(row, n_examples):
-    """Two examples and two rows of an edge index, four examples and four weights."""
-    x = X[:n_examples]
-    method = row.attribution(forward, seed=0, **row.options)
-    for batch in (None, 2):
-        found = method.attribute(
-            x,
-            additional_forward_args=(Shared(EDGES), Shared(EDGE_WEIGHTS)),
-            perturbations_per_eval=batch,
-        )
-        torch.testing.assert_close(found, wanted(x), **EXACT)
-
-
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
 @every_row
 def test_what_may_be_edges_or_rows_of_two_examples_is_refused(row, dtype):
@@ -134,16 +119,6 @@ def test_derivatives_take_marks():
         bound = kind(lambda x: forward(x, edges, weights), seed=0, cooperators="hessian")
         torch.testing.assert_close(found, bound.attribute(x, n_samples=150), **EXACT)
         assert marked.last_estimate.cooperators.tolist() == ["hessian"] * 2
-
-
-def test_one_value_for_the_batch():
-    def total(x, edge_index, own):
-        return (forward(x, edge_index) * own).sum()
-
-    own = PerExample(torch.tensor([1.0, 2.0]))
-    found = Exact(total).attribute(X[:2], additional_forward_args=(Shared(EDGES), own))
-    bound = Exact(lambda x: total(x, EDGES, torch.tensor([1.0, 2.0])))
-    torch.testing.assert_close(found, bound.attribute(X[:2]), **EXACT)
 
 
 def test_captums_tools():
@@ -278,33 +253,6 @@ def test_trained_networks_take_what_all_examples_share():
 
 
 # An argument with one entry for each example
-
-
-@every_row
-@pytest.mark.parametrize("n_examples", [2, 3])
-def test_entries_of_examples_follow_their_example(row, n_examples):
-    keep = torch.tensor([[1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]])[:n_examples]
-    x = X[:n_examples]
-
-    def masked(x, keep, options):
-        assert type(keep) is torch.Tensor
-        return torch.tanh((x * keep).sum(1)) * x[:, 0] * options["scales"][0]
-
-    scales = examples(n_examples, seed=9)
-    found = row.attribution(masked, seed=0, **row.options).attribute(
-        x, additional_forward_args=(PerExample(keep), {"scales": [PerExample(scales)], "n": 1})
-    )
-    right = torch.cat(
-        [
-            oracle(
-                lambda x, i=i: masked(x, keep[i : i + 1], {"scales": [scales[i]]}),
-                (x[i : i + 1],),
-                (0 * x[:1],),
-            )[0]
-            for i in range(n_examples)
-        ]
-    )
-    torch.testing.assert_close(found, right, **EXACT)
 
 
 def test_containers_without_marks_go_in_as_they_are():

@@ -84,42 +84,6 @@ def zeros(inputs):
 # One input
 
 
-MASKS = {
-    "for all examples": torch.tensor([[0, 0, 1]]),
-    "without the batch": torch.tensor([0, 0, 1]),
-    "for each example": torch.tensor([[0, 0, 1], [1, 1, 0]]),
-    "one group": torch.tensor([[0, 0, 0]]),
-    "gaps": torch.tensor([[1, 5, 3]]),
-    "negative ids": torch.tensor([[-2, 0, -2]]),
-    "other groups in each example": torch.tensor([[0, 0, 1], [2, 3, 3]]),
-}
-every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
-
-
-@every_class
-@every_mask
-@pytest.mark.parametrize("target", [0, None], ids=["one output", "both outputs"])
-def test_one_number_for_each_group(method, mask, target):
-    made, errors = attributed(
-        method,
-        NET,
-        TWO,
-        target=target,
-        feature_mask=mask,
-        return_input_shape=False,
-        return_standard_error=True,
-    )
-    spread = method(NET, seed=0).attribute(TWO, target=target, feature_mask=mask)
-    shape = (2,) if target == 0 else (2, 2)
-    assert made.shape == errors.shape == (*shape, int(mask.max() - mask.min()) + 1)
-    column_of = (mask - mask.min()).expand(2, 3)
-    for example in range(2):
-        own = made[example][..., column_of[example]]
-        torch.testing.assert_close(own, spread[example], **EXACT)
-        missing = sorted(set(range(made.shape[-1])) - set(column_of[example].tolist()))
-        assert (made[example][..., missing] == 0).all()
-
-
 def test_ids_far_apart_have_no_columns():
     mask = torch.tensor([[0, 1, 10**9]])
     with pytest.raises(InvalidArgumentError, match=r"return_input_shape.*torch\.unique"):
@@ -251,39 +215,6 @@ def test_labels_that_the_forward_function_keeps_are_refused(method):
     )
     (wanted,) = oracle(lambda z, own: NET(z)[:, 0] * own, (x,), zeros((x,)), additional=(labels,))
     torch.testing.assert_close(made, wanted, **EXACT)
-
-
-# Targets of NumPy
-
-
-@pytest.mark.parametrize(
-    ("target", "plain"),
-    [
-        (np.int64(1), 1),
-        (np.array(1), 1),
-        (np.array([1]), 1),
-        (np.array([1, 0]), [1, 0]),
-        (np.array([1, 0], dtype=np.uint8), [1, 0]),
-        ([np.int64(1), np.int64(0)], [1, 0]),
-        ([np.array(1), torch.tensor(0)], [1, 0]),
-        (torch.tensor(1), 1),
-        ((np.int32(1),), 1),
-        ([(np.int64(1),), (np.uint8(0),)], [1, 0]),
-    ],
-    ids=repr,
-)
-def test_targets_of_numpy(target, plain):
-    made = captum_ext.Exact(NET).attribute(TWO, target=target)
-    torch.testing.assert_close(made, captum_ext.Exact(NET).attribute(TWO, target=plain))
-
-
-@pytest.mark.parametrize("target", [np.float64(1), np.array([0.0, 1.0]), np.array([True, False])])
-def test_targets_of_numpy_that_are_no_whole_numbers(target):
-    with pytest.raises(TypeError, match="target"):
-        captum_ext.Exact(NET).attribute(TWO, target=target)
-
-
-# Progress
 
 
 # Futures

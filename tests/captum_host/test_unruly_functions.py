@@ -12,7 +12,6 @@ from torch import nn
 
 from captum_ext import (
     AVA,
-    BaselineDistribution,
     Centroid,
     Convex,
     DataLoaderAttribution,
@@ -110,35 +109,6 @@ def nothing_is_changed():
     assert not any(tensor.requires_grad for tensor in tensors)
 
 
-@every_row
-@each_way
-def test_values_are_those_of_the_plain_function(row, way):
-    method = row.attribution(way(), seed=0, **row.options)
-    for batch in (None, 1):
-        found = method.attribute(
-            X,
-            baselines=REFERENCE,
-            additional_forward_args=(SCALES, SHARED),
-            perturbations_per_eval=batch,
-        )
-        torch.testing.assert_close(found, wanted(), **EXACT)
-
-
-@each_way
-def test_distributions_of_baselines(way):
-    background = examples(7, 4, seed=8)
-    before = background.clone()
-    found = Exact(way()).attribute(
-        X,
-        baselines=BaselineDistribution(background),
-        additional_forward_args=(SCALES, SHARED),
-        perturbations_per_eval=2,
-    )
-    right = torch.stack([wanted(one[None]) for one in background]).mean(dim=0)
-    torch.testing.assert_close(found, right, **EXACT)
-    assert torch.equal(background, before)
-
-
 @each_way
 def test_random_draws(way):
     """SHEAR and the odd Gaussian process, at budgets that do not pay for all coalitions."""
@@ -169,23 +139,6 @@ def test_random_draws(way):
     for kind in (Shear, OddGP):
         torch.testing.assert_close(attributed(kind, unruly), attributed(kind, bare), **EXACT)
     assert torch.equal(x, examples(3, 12))
-
-
-@each_way
-def test_one_value_for_the_batch(way):
-    unruly, memory = way(), torch.empty(1, dtype=torch.float64)
-
-    def total(forward):
-        def of_batch(*given):
-            value = forward(*given).sum()
-            return memory.copy_(value) if way is reusing_memory else value
-
-        return of_batch
-
-    def attributed(forward):
-        return Exact(total(forward)).attribute(X, additional_forward_args=(SCALES, SHARED))
-
-    torch.testing.assert_close(attributed(unruly), attributed(plain), **EXACT)
 
 
 @each_way
@@ -372,23 +325,6 @@ def test_low_precision_among_the_methods_of_an_aggregate():
     torch.testing.assert_close(found, 2 * half)
     with pytest.raises(InvalidArgumentTypeError, match="complex"):
         criteria.complexity(torch.complex(X, X))
-
-
-def test_tensors_with_gradients_and_negative_views():
-    (right,) = oracle(NET, (X,), (REFERENCE.expand(3, 4),))
-    given = {
-        "leaf": X.clone().requires_grad_(),
-        "no leaf": X.clone().requires_grad_() * 1,
-        "negative": torch._neg_view(-X),
-        "parameter": nn.Parameter(X.clone()),
-    }
-    with torch.inference_mode():
-        given["inference"] = X * 1
-    for x in given.values():
-        for kind in (Exact, Shear):
-            found = kind(NET, seed=0).attribute(x, baselines=REFERENCE.clone().requires_grad_())
-            torch.testing.assert_close(found, right, **EXACT)
-            assert not found.requires_grad
 
 
 @every_row

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 import shap
 from shap.utils._exceptions import InvalidAlgorithmError
+from sklearn.svm import SVC
 
 import shap_ext
 from shapley_adapters.errors import (
@@ -21,7 +22,7 @@ from shapley_adapters.errors import (
     ShapleyExtError,
 )
 from tests.helpers.optional import nn, torch
-from tests.shap_host.games import Seen, curved, curved_columns, network, rows
+from tests.shap_host.games import Seen, curved, curved_columns, network, probability, rows
 
 N = 9
 X, BACKGROUND = rows(2, N), rows(3, N, seed=1)
@@ -53,6 +54,11 @@ def wrong(error, words, *, x=X, model=curved, **arguments):
 class Detached(nn.Module):
     def forward(self, x):
         return x.detach().prod(dim=1)
+
+
+class Complex(nn.Module):
+    def forward(self, x):
+        return torch.complex(x, x)[:, 0]
 
 
 def nan_for_some(x):
@@ -167,6 +173,24 @@ CASES = [
         OUTPUT, "model must return numbers.*predict_proba", model=lambda x: np.full(len(x), "yes")
     ),
     wrong(OUTPUT, "model must return", model=lambda x: None),
+    *(
+        wrong(OUTPUT, "must return numbers.*predict_proba", model=texts)
+        for texts in (
+            lambda x: np.where(curved(x) > 0, "1", "0").astype(object),
+            lambda x: np.where(curved(x) > 0, "1", "0").tolist(),
+            lambda x: np.full(len(x), np.datetime64("2020-01-01")),
+        )
+    ),
+    # As many targets as masked rows in a call would otherwise be taken for rows.
+    wrong(OUTPUT, r"list of \d+ arrays.*np\.hstack", model=lambda x: [probability(x)] * len(x)),
+    wrong(OUTPUT, "tuple of 2 arrays", model=lambda x: (curved(x), curved(x))),
+    wrong(
+        OUTPUT, "masked array.*filled", model=lambda x: np.ma.masked_array(curved(x), x[:, 0] > 0)
+    ),
+    wrong(OUTPUT, r"one number at least.*\(\d+, 0\)", model=lambda x: np.empty((len(x), 0))),
+    wrong(OUTPUT, "complex", model=Complex()),
+    wrong(TYPE, "model must be .* got the class int.*object", model=int),
+    wrong(TYPE, "model must be .* got the class SVC.*object", model=SVC),
     wrong(NonFiniteValueError, "row 0.* nan .*missing", model=nan_for_some),
     wrong(NonFiniteValueError, "inf ", model=infinite),
     wrong(

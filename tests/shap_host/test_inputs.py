@@ -18,12 +18,10 @@ from tests.shap_host.games import (
     ROUNDING,
     Seen,
     curved,
-    curved_columns,
     network,
     of_module,
     oracle,
     oracle_of,
-    oracle_of_frame,
     rows,
 )
 
@@ -85,19 +83,6 @@ def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
 
 
 @every_name
-@pytest.mark.parametrize(
-    ("x_type", "background_type"),
-    [(float, int), (int, float), (np.float32, np.int64), (bool, float), (float, bool)],
-)
-def test_nothing_is_truncated_where_types_differ(name, x_type, background_type):
-    x, background = rows(3, 4) * 3, rows(2, 4, seed=1) * 3
-    x, background = x.astype(x_type), background.astype(background_type)
-    sv = explain(curved, background, x, name)
-    # float32 numbers are read exactly by the oracle, too.
-    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
-
-
-@every_name
 def test_missing_values_of_absent_columns_do_not_leak(name):
     def model(x):
         return np.where(np.isnan(x), -1.0, x).prod(axis=1)
@@ -119,17 +104,6 @@ def test_missing_in_row_and_background_alike_is_exactly_zero():
     sv = explain(model, np.array([[np.nan, 1.0, 2.0]]), np.array([[np.nan, 3.0, 4.0]]))
     assert sv.values[0, 0] == 0.0
     assert (sv.values[0, 1:] != 0).all()
-
-
-def test_tensors_with_gradients_and_half_precision_are_read():
-    x = torch.tensor(rows(2, 3), requires_grad=True)
-    sv = explain(curved, np.zeros((1, 3)), x)
-    np.testing.assert_allclose(sv.values, oracle(curved, x.detach(), np.zeros((1, 3))), **ROUNDING)
-    assert isinstance(sv.values, np.ndarray)
-    assert isinstance(sv.data, np.ndarray)
-    half = x.detach().half()
-    sv = explain(curved, np.zeros((1, 3), dtype=np.float16), half)
-    np.testing.assert_allclose(sv.values, oracle(curved, half, np.zeros((1, 3))), **ROUNDING)
 
 
 def test_later_changes_of_the_background_do_not_reach_the_explainer():
@@ -226,19 +200,6 @@ def test_torch_modules_take_frames_of_numbers_and_booleans():
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
 
 
-@pytest.mark.parametrize("wrap", [lambda b: b, shap.maskers.Independent], ids=["frame", "masker"])
-def test_column_types_that_differ_are_promoted_rather_than_truncated(wrap):
-    x = pd.DataFrame({"count": [3, 5], "flag": [True, False], "size": [1.0, 2.0]})
-    background = pd.DataFrame({"count": [0.5], "flag": [0.25], "size": [0.75]})
-
-    def model(frame):
-        return frame["count"].to_numpy(float) * (1 + frame["flag"].to_numpy(float)) + frame["size"]
-
-    sv = explain(model, wrap(background), x)
-    np.testing.assert_allclose(sv.values, oracle_of_frame(model, x, background), **ROUNDING)
-    np.testing.assert_allclose(sv.base_values, [0.5 * 1.25 + 0.75] * 2)
-
-
 def test_background_types_hold_where_the_rows_are_an_array():
     frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "green"]), "count": [1, 2, 3]})
     model = Seen(lambda frame: frame["colour"].cat.codes * frame["count"].to_numpy(float))
@@ -268,24 +229,7 @@ def test_columns_need_not_be_strings(columns):
     )
 
 
-def test_the_index_of_a_frame_does_not_matter():
-    frame = pd.DataFrame(rows(6, 3), columns=list("abc"), index=[7, 7, 3, 1, 0, 9])
-    model = Seen(lambda frame: curved(frame.to_numpy()))
-    sv = explain(model, frame.iloc[:2], frame.iloc[2:])
-    np.testing.assert_allclose(
-        sv.values, oracle(curved, frame.iloc[2:], frame.iloc[:2]), **ROUNDING
-    )
-
-
 # Backgrounds and maskers
-
-
-@every_name
-@pytest.mark.parametrize("masker", [shap.maskers.Independent, shap.maskers.Partition])
-def test_maskers_of_background_rows_give_the_values_of_the_rows(name, masker):
-    background, x = rows(9, 5, seed=1), rows(3, 5)
-    sv = explain(curved, masker(background), x, name)
-    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
 
 
 def test_clustering_of_partition_maskers_is_handed_on():
@@ -382,15 +326,6 @@ def test_models_of_several_inputs_give_one_explanation_for_each(name):
 # No masker
 
 
-@every_name
-def test_no_masker_means_zeros_and_says_so(name):
-    x = rows(2, 4)
-    explainer = shap.Explainer(curved, algorithm=name, seed=0)
-    with pytest.warns(ShapleyExtWarning, match="No masker was given, so absent features are zero"):
-        sv = explainer(x)
-    np.testing.assert_allclose(sv.values, oracle(curved, x, np.zeros((1, 4))), **ROUNDING)
-
-
 def test_warnings_point_to_the_users_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -465,18 +400,6 @@ def test_groups_by_place_and_by_name_are_single_players(name):
         assert sv.feature_names == ["a", "pair", "c", "rest"]
         np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
         assert sv.values.shape == sv.data.shape == sv.display_data.shape == (2, 4)
-
-
-@each_kind_of_estimator
-def test_every_estimator_takes_groups(row):
-    x, background = rows(2, 8), rows(3, 8, seed=1)
-    players = [[0, 7], [1, 2, 3], [4], [5], [6]]
-    explainer = row.explainer(
-        curved_columns, background, seed=0, groups={"u": [0, 7], "v": [1, 2, 3]}, **row.options
-    )
-    np.testing.assert_allclose(
-        explainer(x).values, grouped_oracle(curved_columns, x, background, players), **ROUNDING
-    )
 
 
 def test_groups_by_feature_names_of_arrays():

@@ -1,7 +1,5 @@
 """Models that write into their memory, and outputs that are no plain numbers."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,52 +145,6 @@ def refused(model, words, masker=None, explained=X):
         explainer(explained)
 
 
-def test_texts_that_look_like_numbers_are_refused():
-    for labels in (
-        lambda x: np.where(curved(x) > 0, "1", "0"),
-        lambda x: np.where(curved(x) > 0, "1", "0").astype(object),
-        lambda x: np.where(curved(x) > 0, "1", "0").tolist(),
-        lambda x: np.full(len(x), np.datetime64("2020-01-01")),
-    ):
-        refused(labels, "must return numbers.*predict_proba")
-
-
-def test_lists_of_one_array_for_each_target_are_refused():
-    # As many targets as masked rows in a call would otherwise be taken for rows.
-    def model(x):
-        return [probability(x) for _ in range(len(x))]
-
-    refused(model, r"list of \d+ arrays.*np\.hstack")
-    refused(lambda x: (curved(x), curved(x)), "tuple of 2 arrays")
-
-
-def as_matrix(array):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
-        return np.matrix(array)
-
-
-def test_lists_of_rows_are_read():
-    background = rows(2, 5, seed=1)
-    wanted = oracle(probability, X, background)
-    for model in (
-        lambda x: probability(x).tolist(),
-        lambda x: list(probability(x)),
-        lambda x: pd.DataFrame(probability(x)),
-        lambda x: np.ma.masked_array(probability(x)),
-        lambda x: as_matrix(probability(x)),
-    ):
-        np.testing.assert_allclose(explain(model, background).values, wanted, **ROUNDING)
-
-
-def test_masked_outputs_are_refused():
-    refused(lambda x: np.ma.masked_array(curved(x), x[:, 0] > 0), r"masked array.*filled")
-
-
-def test_outputs_without_numbers_are_refused():
-    refused(lambda x: np.empty((len(x), 0)), r"one number at least.*\(\d+, 0\)")
-
-
 def test_numbers_of_outputs_that_vary_between_calls_are_refused():
     class Varying:
         def __init__(self):
@@ -257,24 +209,6 @@ def test_tensors_that_are_negated_lazily():
 
     got = explain(Negated(), rows(2, 5, seed=1)).values
     np.testing.assert_allclose(got, oracle(lambda x: -x[:, 0], X, rows(2, 5, seed=1)), **ROUNDING)
-
-
-def test_lists_of_tensors_are_read():
-    background = rows(2, 5, seed=1)
-
-    def model(x):
-        return [torch.tensor(value, requires_grad=True) for value in curved(x)]
-
-    wanted = oracle(curved, X, background)
-    np.testing.assert_allclose(explain(model, background).values, wanted, **ROUNDING)
-
-
-def test_modules_of_complex_outputs_are_refused():
-    class Complex(nn.Module):
-        def forward(self, x):
-            return torch.complex(x, x)[:, 0]
-
-    refused(Complex(), "complex")
 
 
 # Explainers and their models

@@ -12,9 +12,7 @@ import sklearn.pipeline
 import sklearn.preprocessing
 import sklearn.svm
 
-import shap_ext
 from shapley_adapters.errors import ModelOutputError, ShapleyExtWarning
-from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
@@ -209,38 +207,6 @@ def test_a_module_wrapped_by_shap_and_a_subclassed_module():
 
 
 @every_name
-@pytest.mark.parametrize(
-    "convert",
-    [
-        list,
-        tuple,
-        pd.Series,
-        lambda y: pd.Series(y, index=np.arange(len(y))[::-1]),
-        pd.DataFrame,
-        lambda y: torch.as_tensor(y).requires_grad_(),
-        lambda y: y[:, None],
-        lambda y: y.astype(object),
-        lambda y: y[:, None].tolist(),
-    ],
-    ids=["list", "tuple", "Series", "reversed", "DataFrame", "tensor", "column", "object", "lists"],
-)
-def test_outputs_of_all_kinds(name, convert):
-    sv = explain(lambda x: convert(curved(x)), name=name)
-    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
-    assert sv.base_values.shape == (3,)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
-def test_outputs_of_all_types_are_added_up_in_double_precision(dtype):
-    def model(x):
-        return (curved(x) * 3).astype(dtype)
-
-    sv = explain(model)
-    assert sv.values.dtype == sv.base_values.dtype == np.float64
-    np.testing.assert_allclose(sv.values, oracle(model, X, BACKGROUND), **ROUNDING)
-
-
-@every_name
 def test_outputs_selects_and_orders(name):
     explainer = shap.Explainer(
         curved_columns, BACKGROUND, algorithm=name, seed=0, output_names=["a", "b", "c"]
@@ -290,23 +256,6 @@ def test_logit_equals_shaps_exact_explainer(name, linearize, n_background):
 
 
 @every_name
-@pytest.mark.parametrize("masked_by_function", [False, True])
-def test_links_without_linearizing_are_links_of_averages(name, masked_by_function):
-    masker = BACKGROUND
-    if masked_by_function:
-        masker = lambda mask, x: np.where(mask, x, BACKGROUND)  # noqa: E731
-    explainer = shap.Explainer(
-        probability, masker, algorithm=name, link=logit, linearize_link=False
-    )
-    sv = explainer(X)
-    # The link of the average is a game of its own; the oracle averages what is linked already.
-    for place, row in enumerate(X):
-        value = masked_model_values(probability, row, BACKGROUND)
-        wanted = shapley_values(5, lambda coalition, value=value: logit(value(coalition)))
-        np.testing.assert_allclose(sv.values[place], wanted, **ROUNDING)
-
-
-@every_name
 @pytest.mark.parametrize("linearize", [True, False])
 def test_links_with_functions_as_maskers_are_those_of_the_table(name, linearize):
     def masker(mask, x):
@@ -342,14 +291,6 @@ def test_the_link_costs_no_evaluations_of_the_budget():
     spent = estimate.evaluations.sum() + estimate.check_evaluations
     # The background itself is run once, for the weights.
     assert sum(len(call) for call in model.calls) == 3 * (spent + 1)
-
-
-@pytest.mark.parametrize("kind", [int, sklearn.linear_model.LinearRegression])
-def test_classes_are_no_models(kind):
-    with pytest.raises(TypeError, match=f"model must be .* got the class {kind.__name__}.*object"):
-        shap.Explainer(kind, np.zeros((1, 3)), algorithm="leastsquares")(np.ones((1, 3)))
-    with pytest.raises(TypeError, match="model must be .* got None"):
-        shap_ext.Surrogate(None)
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64", "object"])

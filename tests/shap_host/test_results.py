@@ -16,11 +16,9 @@ import pytest
 import shap
 
 from tests.shap_host.games import (
-    ROUNDING,
     curved,
     curved_columns,
     network,
-    oracle,
     rows,
 )
 
@@ -43,26 +41,6 @@ def budget(name, n_evaluations=110):
 
 
 # Fields
-
-
-@every_name
-def test_one_row_and_one_feature(name):
-    sv = build(name, background=np.zeros((1, 1)))(np.array([[2.0]]))
-    np.testing.assert_allclose(sv.values, [[curved([[2.0]])[0] - curved([[0.0]])[0]]], **ROUNDING)
-    assert sv.base_values.shape == (1,)
-    sv = build(name, curved_columns, np.zeros((1, 1)))(np.array([[2.0], [0.0], [1.0]]))
-    assert sv.values.shape == (3, 1, 3)
-    assert (sv.values[1] == 0).all()
-
-
-@every_name
-def test_rows_that_differ_from_the_background_in_a_single_feature(name):
-    background = rows(1, 4)
-    x = np.repeat(background, 3, axis=0)
-    x[0, 2] += 1.0
-    x[1, [0, 3]] += 1.0
-    sv = build(name, background=background)(x)
-    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
 
 
 @every_name
@@ -299,19 +277,6 @@ def saved(explainer, cls):
     explainer.save(stream)
     stream.seek(0)
     return cls.load(stream)
-
-
-@every_name
-@pytest.mark.parametrize("through", ["class", "shap.Explainer", "base"])
-def test_saved_explainers_keep_everything(name, through):
-    explainer = full(name)
-    cls = {
-        "class": type(explainer),
-        "shap.Explainer": shap.Explainer,
-        "base": type(explainer).__mro__[1],
-    }[through]
-    restored = saved(explainer, cls)
-    assert_same(restored, explainer)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Sparse rows and backgrounds."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 import shap
@@ -61,16 +60,6 @@ def test_dense_rows_with_a_sparse_background_reach_the_model_dense(wrap):
     assert {type(call) for call in seen.calls} == {np.ndarray}
 
 
-@pytest.mark.parametrize(
-    "masker",
-    [BACKGROUND, pd.DataFrame(BACKGROUND), shap.maskers.Independent(BACKGROUND)],
-    ids=["array", "frame", "masker"],
-)
-def test_sparse_rows_with_a_dense_background(masker):
-    sv = shap.Explainer(of_sparse, masker, algorithm="enumeration")(scipy.sparse.csr_matrix(X))
-    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
-
-
 def test_sparse_rows_without_a_masker_are_compared_with_zeros():
     explainer = shap.Explainer(of_sparse, algorithm="enumeration")
     with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
@@ -104,17 +93,6 @@ def test_stored_zeros_and_repeated_entries_mean_what_they_say():
     dense = np.array([[0, 3.0, 0, 0], [0, 0, -1.0, 0]])
     np.testing.assert_allclose(sv.values, oracle(curved, dense, np.zeros((1, 4))), **ROUNDING)
     assert x.nnz == 4  # the user's own is left as it was
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
-def test_sparse_types_are_promoted_and_not_truncated(dtype):
-    x = scipy.sparse.csr_matrix((X > 0).astype(dtype))
-    seen = Seen(of_sparse)
-    sv = shap.Explainer(seen, scipy.sparse.csr_matrix(BACKGROUND), algorithm="enumeration")(x)
-    np.testing.assert_allclose(
-        sv.values, oracle(curved, (X > 0).astype(float), BACKGROUND), **ROUNDING
-    )
-    assert {call.dtype for call in seen.calls} == {np.dtype(np.float64)}
 
 
 def test_missing_values_in_sparse_rows():
