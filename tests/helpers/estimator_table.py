@@ -40,8 +40,6 @@ class Row:
         hence 10 % to both sides of what is expected: 1 where units are independent.
     least_error_ratio : float
         The least that this ratio may be for a single player, whose variance is known to 7 %.
-    is_in_matrix : bool
-        Whether it is tried on every kind of input and model.
     learned_rounding : float
         By how much results may differ where values differ in their last digits. Hyperparameters
         that a row learns depend on inverses of nearly singular matrices. Measured: 1.3e-7.
@@ -70,7 +68,6 @@ class Row:
     is_exact: bool = False
     error_ratio: tuple[float, float] = (0.9, 1.1)
     least_error_ratio: float = 0.65
-    is_in_matrix: bool = False
     learned_rounding: float = 1e-9
     fits_outputs_together: bool = False
     fits_folds: bool = False
@@ -164,7 +161,6 @@ ESTIMATORS = [
         captum_ext.Exact,
         is_exact=True,
         least=lambda m: 2**m,
-        is_in_matrix=True,
     ),
     Row(
         "random order",
@@ -172,7 +168,6 @@ ESTIMATORS = [
         shap_ext.RandomOrderExplainer,
         captum_ext.RandomOrder,
         least=_constant(4),
-        is_in_matrix=True,
     ),
     Row(
         "random order, single",
@@ -193,7 +188,6 @@ ESTIMATORS = [
             is_unbiased=False,  # only in the limit
             keeps_null_players=False,
             exact_on_quadratic=paired,
-            is_in_matrix=paired and sizes == "kernel",
             least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
@@ -211,7 +205,6 @@ ESTIMATORS = [
             is_unbiased=False,  # only in the limit
             keeps_null_players=False,
             exact_on_quadratic=paired,
-            is_in_matrix=paired and sizes == "kernel",
             least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
@@ -228,7 +221,6 @@ ESTIMATORS = [
             exact_on_additive=False,
             exact_on_quadratic=False,
             least=_constant(4 if paired else 3),
-            is_in_matrix=paired,
         )
         for paired in (True, False)
     ),
@@ -244,7 +236,6 @@ ESTIMATORS = [
             exact_on_quadratic=False,
             ignores_level=name != "as printed",
             least=_constant(4 if name == "paired" else 3),
-            is_in_matrix=name == "paired",
         )
         for name, options in (
             ("paired", {}),
@@ -266,7 +257,6 @@ ESTIMATORS = [
             learned_rounding=1e-5,
             fits_outputs_together=True,
             least=lambda m: 4,
-            is_in_matrix=weights == "equal",
         )
         for weights in ("learned", "equal")
     ),
@@ -282,7 +272,6 @@ ESTIMATORS = [
         learned_rounding=1e-5,
         fits_outputs_together=True,
         least=lambda m: 4,
-        is_in_matrix=True,
     ),
     Row(
         "odd GP, unbiased",
@@ -306,7 +295,6 @@ ESTIMATORS = [
         captum_ext.Semivalue,
         keeps_null_players=False,
         least=lambda m: 4 * m + 2,
-        is_in_matrix=True,
     ),
     Row(
         "semivalue, single",
@@ -327,7 +315,7 @@ ESTIMATORS = [
         is_efficient=False,
         least=lambda m: 4 * m + 2,
     ),
-    _shear("shear, auto", is_in_matrix=True),
+    _shear("shear, auto"),
     _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, random", options={"cooperators": "random"}, keeps_null_players=False),
     Row(

@@ -237,6 +237,7 @@ def test_clustering_of_partition_maskers_is_handed_on():
     sv = explain(curved, masker, rows(3, 4))
     assert sv.clustering.shape == (3, 3, 4)
     np.testing.assert_array_equal(sv.clustering[1], masker.clustering)
+    np.testing.assert_allclose(sv.values, oracle(curved, rows(3, 4), masker.data), **ROUNDING)
     theirs = shap.PartitionExplainer(curved, masker)(rows(3, 4))
     np.testing.assert_array_equal(sv[0].clustering, theirs[0].clustering)
     assert explain(curved, rows(20, 4), rows(3, 4)).clustering is None
