@@ -83,20 +83,6 @@ def test_targets_that_are_no_outputs_are_named(fitted):
         fitted.attribute(examples(2, N), target=lambda outputs: outputs[:, 0])
 
 
-def test_loaders_and_tuples(net):
-    x = examples(100, N)
-    loader = torch.utils.data.DataLoader(
-        torch.utils.data.TensorDataset(x, torch.zeros(100)), batch_size=30
-    )
-    by_loader, by_tensor = (SimShap(net, **FEW).fit(data) for data in (loader, x))
-    torch.testing.assert_close(
-        by_loader.attribute(x[:3]), by_tensor.attribute(x[:3]), rtol=0, atol=0
-    )
-    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), **FEW).fit((x[:, :2], x[:, 2:]))
-    made = two.attribute((x[:4, :2], x[:4, 2:]), target=0)
-    assert [tuple(part.shape) for part in made] == [(4, 2), (4, 4)]
-
-
 def test_loaders_of_several_inputs(net):
     x = examples(100, N)
 
@@ -224,22 +210,6 @@ def test_wrong_calls(net):
     fast = FastShap(net, **FEW).fit(examples(40, N))
     with pytest.raises(InvalidArgumentError, match=r"\(6,\)"):
         fast.attribute(examples(2, N + 1))
-
-
-def test_mixed_examples_are_made_of_those_trained_on(net):
-    x, seen = examples(60, N), []
-
-    def remembering(rows):
-        seen.append(rows.clone())
-        return net(rows)
-
-    sim = SimShap(remembering, n_mixed_rows=200, **FEW).fit(x)
-    held_out, _ = sim._training().split(60, 60)
-    runs = torch.cat(seen)
-    for place in held_out:
-        from_it = (runs == x[place]) & (runs != 0)
-        whole = from_it | (runs == 0)
-        assert whole[from_it.any(dim=1)].all()  # masked, but never mixed
 
 
 def test_mixed_examples(net):

@@ -134,9 +134,6 @@ def test_infidelity(row):
     assert (scores[0] > 1e-4).all()
 
 
-# Statistics
-
-
 # Pictures
 
 

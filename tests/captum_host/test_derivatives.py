@@ -141,20 +141,6 @@ def gradient_change(function, x, moves):
     return change + change.T
 
 
-@pytest.mark.parametrize("activation", [nn.ReLU, nn.LeakyReLU, nn.Tanh], ids=str)
-def test_gradient_scores_are_changes_of_slopes(activation):
-    net, x = network(5, activation=activation), examples(3, 5)
-    baseline = examples(3, 5, seed=4)
-    found = gradient_scores(game_of(net, x, baseline, target=0), np.arange(3))
-    scores = found.values
-    for example in range(3):
-        moves = torch.diag((x - baseline)[example])
-        wanted = off_diagonal(gradient_change(lambda z: net(z)[:, 0], x[example], moves))
-        np.testing.assert_allclose(scores[example], wanted, **ROUNDING)
-        assert (wanted > 1e-4).sum() > 5
-    assert found.backward_passes.tolist() == [1 + 5] * 3
-
-
 @pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
 def test_several_outputs_add_up(take):
     net, x = network(4, 3), examples(2, 4)
@@ -210,15 +196,6 @@ def pairs_of_example(x):
 
 
 # What "auto" picks
-
-
-class Recurrent(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(1, 4, batch_first=True)
-
-    def forward(self, x):
-        return self.lstm(x[:, :, None])[0][:, -1]
 
 
 class Transformer(nn.Module):
@@ -551,24 +528,6 @@ def test_layers_that_change_in_training(layer, name):
 def prior_run(forward_func, inputs, cooperators, n_samples=60, **arguments):
     attribution = OddGP(forward_func, seed=0, cooperators=cooperators)
     return attribution.attribute(inputs, n_samples=n_samples, **arguments), attribution
-
-
-@pytest.mark.parametrize(
-    ("activation", "way"), [(nn.ELU, "hessian"), (nn.ReLU, "gradient")], ids=["smooth", "kinks"]
-)
-def test_derivatives_are_a_prior_where_the_model_has_them(activation, way):
-    net = network(N_FEATURES, activation=activation, seed=3)
-    x = examples(5, N_FEATURES)
-    _, by_values = prior_run(net, x, None)
-    _, told = prior_run(net, x, "auto")
-    assert set(told.last_estimate.cooperators) == {way}
-    assert set(by_values.last_estimate.cooperators) == {""}
-    assert (told.last_estimate.backward_passes > N_FEATURES).all()
-    assert (by_values.last_estimate.backward_passes == 0).all()
-    # Coalitions are what the budget pays for, either way.
-    np.testing.assert_array_equal(
-        told.last_estimate.evaluations, by_values.last_estimate.evaluations
-    )
 
 
 def test_a_prior_from_second_derivatives_lowers_the_error_at_small_budgets():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import shap_ext
 from captum_ext import Myerson, OddGP, RandomOrder, RemoteModel, attribution_class, explain_game
 from shapley_adapters import LeastSquares
 from shapley_adapters.errors import (
@@ -18,7 +19,6 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.interaction_oracles import matrix_of, pair_interactions, semivalues_by_sizes
 
 M = 6
 NAMES = ["ann", "bob", "cat", "dan", "eve", "fay"]
@@ -62,24 +62,22 @@ def test_functions_coroutines_and_sets_have_the_same_values(value):
     assert found.players == tuple(NAMES)
 
 
-def test_pairs_semivalues_groups_and_graphs_are_those_of_enumeration():
-    value = lambda players: float(TABLE[sum(1 << player for player in players), 0])  # noqa: E731
-    pairs = explain_game(first, M, interactions=True)
-    exact = matrix_of(M, pair_interactions("shapley", M, value), EXACT[:, 0])
-    assert pairs.interactions is not None
-    np.testing.assert_allclose(pairs.interactions, exact, atol=1e-10)
-    np.testing.assert_allclose(pairs.values, EXACT[:, 0], atol=1e-10)
-    weights = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    found = explain_game(first, M, index=weights).values
-    np.testing.assert_allclose(found, semivalues_by_sizes(weights, M, value), atol=1e-10)
-    groups = {"red": [4, 0], "blue": [1, 2, 5], "green": [3]}
-    members = list(groups.values())
-    together = lambda some: value([m for group in some for m in members[group]])  # noqa: E731
-    grouped = explain_game(first, groups)
-    np.testing.assert_allclose(grouped.values, shapley_values(3, together), atol=1e-10)
-    edges = [(0, 2), (2, 1)]
-    line = explain_game(lambda c: c[:, 0] & c[:, 1], 3, method=Myerson, graph=edges)
-    np.testing.assert_allclose(line.values, [1 / 3] * 3, atol=1e-10)
+@pytest.mark.parametrize(
+    ("players", "options", "of_shap"),
+    [
+        (M, {"interactions": True}, {"interactions": True}),
+        (M, {"index": [1.0, 0, 0, 0, 0, 0]}, {"index": [1.0, 0, 0, 0, 0, 0]}),
+        ({"red": [4, 0], "blue": [1, 2, 5], "green": [3]}, {}, {}),
+        (M, {"method": Myerson, "graph": "line"}, {"algorithm": "myerson", "graph": "line"}),
+    ],
+)
+def test_pairs_semivalues_groups_and_graphs_are_those_of_shap(players, options, of_shap):
+    of_arrays = lambda coalitions: first(torch.as_tensor(coalitions)).numpy()  # noqa: E731
+    found = explain_game(first, players, **options)
+    expected = shap_ext.explain_game(of_arrays, players, **of_shap)
+    values = found.interactions if "interactions" in options else found.values
+    assert values is not None
+    np.testing.assert_allclose(values, expected.values, atol=1e-10)
 
 
 def test_values_are_bit_for_bit_those_of_attribute():

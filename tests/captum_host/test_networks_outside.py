@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import FastShap, SimShap, Surrogate
+from captum_ext import SimShap, Surrogate
 from captum_ext.attributions.surrogate import gathered
-from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
 from tests.helpers.signed_files import parts_of, signed
 
@@ -29,20 +29,6 @@ def path(tmp_path_factory):
 
 
 # --- files ---
-
-
-def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
-    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
-        FastShap(NET).load_trained(path)
-    FastShap(NET, **FEW).fit(X).save_trained(tmp_path / "fast")
-    with pytest.raises(InvalidArgumentError, match=r"trained by fastshap.*algorithm='fastshap'"):
-        SimShap(NET).load_trained(tmp_path / "fast")
-    with pytest.raises(InvalidArgumentError, match="labels='oddgp', not by simshap with 'contr"):
-        SimShap(NET, labels="controlled").load_trained(path)
-    assert SimShap(NET).load_trained(path).labels == "oddgp"
-    Surrogate(NET, **FEW).fit(X).save(tmp_path / "surrogate")
-    with pytest.raises(InvalidArgumentError, match=r"of kind 'surrogate'.*Surrogate\.load"):
-        SimShap(NET).load_trained(tmp_path / "surrogate")
 
 
 LAYOUTS = [

@@ -21,30 +21,17 @@ LINE: dict[str, Any] = {"graph": "line"}
 UNIONS: dict[str, Any] = {"hierarchy": [list(range(N_FEATURES))]}
 LISTS: dict[str, Any] = {"order": [0, [1, 2, 3, 4, 5, 6, 7, 8]]}
 COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
-EXPLAINERS = {
-    **{
-        row.explainer: {"cooperators": "random"} if row.cooperators else {}
-        for row in ESTIMATORS
-        if not row.is_exact
-    },
-    shap_ext.MyersonExplainer: LINE,
-    shap_ext.HierarchyExplainer: UNIONS,
-    shap_ext.AsymmetricExplainer: LISTS,
-    shap_ext.LShapleyExplainer: {**LINE, "order": 4},
-    shap_ext.CShapleyExplainer: {"graph": COMPLETE, "order": 1},
-}
-METHODS = {
-    **{
-        row.attribution: {"cooperators": "random"} if row.cooperators else {}
-        for row in ESTIMATORS
-        if not row.is_exact
-    },
-    captum_ext.Myerson: LINE,
-    captum_ext.Hierarchy: UNIONS,
-    captum_ext.Asymmetric: LISTS,
-    captum_ext.LShapley: {**LINE, "order": 4},
-    captum_ext.CShapley: {"graph": COMPLETE, "order": 1},
-}
+KINDS = [
+    *(
+        (row.explainer, row.attribution, {"cooperators": "random"} if row.cooperators else {})
+        for row in {row.explainer: row for row in ESTIMATORS if not row.is_exact}.values()
+    ),
+    (shap_ext.MyersonExplainer, captum_ext.Myerson, LINE),
+    (shap_ext.HierarchyExplainer, captum_ext.Hierarchy, UNIONS),
+    (shap_ext.AsymmetricExplainer, captum_ext.Asymmetric, LISTS),
+    (shap_ext.LShapleyExplainer, captum_ext.LShapley, {**LINE, "order": 4}),
+    (shap_ext.CShapleyExplainer, captum_ext.CShapley, {"graph": COMPLETE, "order": 1}),
+]
 
 
 def model(x):
@@ -60,20 +47,25 @@ def budget_of(kind):
     return 40 if "Myerson" in name_of(kind) else BUDGET
 
 
-@pytest.mark.parametrize("explainer", EXPLAINERS, ids=name_of)
-def test_shap(explainer):
+@pytest.mark.every_combination
+@pytest.mark.parametrize("host", ["shap", "captum"])
+@pytest.mark.parametrize(("explainer", "method", "needed"), KINDS, ids=name_of)
+def test_rows_with_draws_of_their_own_do_not_depend_on_others(host, explainer, method, needed):
     def explain(rows, **options):
-        made = explainer(
-            model, np.zeros((1, N_FEATURES)), seed=3, **EXPLAINERS[explainer], **options
-        )
-        return made(rows, max_evals=budget_of(explainer), silent=True).values
+        options |= needed | {"seed": 3}
+        if host == "shap":
+            made = explainer(model, np.zeros((1, N_FEATURES)), **options)
+            return made(rows, max_evals=budget_of(explainer), silent=True).values
+        made = method(forward, **options)
+        return made.attribute(torch.as_tensor(rows), n_samples=budget_of(method)).numpy()
 
     own = explain(ROWS, independent_rows=True)
     np.testing.assert_allclose(explain(ROWS[4:], independent_rows=True), own[4:], atol=1e-12)
-    assert not np.allclose(own, explain(ROWS))
+    shared = explain(ROWS)
+    assert not np.allclose(own, shared)
     again = explain(np.concatenate([ROWS[:1], ROWS]), independent_rows=True)
     np.testing.assert_array_equal(again[0], again[1])
-    np.testing.assert_array_equal(explain(ROWS, independent_rows=False), explain(ROWS))
+    np.testing.assert_array_equal(explain(ROWS, independent_rows=False), shared)
 
 
 @pytest.mark.parametrize("name", ["cshapley", "lshapley", "myerson"])
@@ -98,21 +90,6 @@ def test_a_row_is_drawn_or_not_whatever_its_company(name, budget):
 
     alone = np.concatenate([explain(ROWS[row : row + 1]) for row in range(len(ROWS))])
     np.testing.assert_allclose(explain(ROWS), alone, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS, ids=name_of)
-def test_captum(method):
-    rows = torch.as_tensor(ROWS)
-
-    def attribute(rows, **options):
-        made = method(forward, seed=3, **METHODS[method], **options)
-        return made.attribute(rows, n_samples=budget_of(method)).numpy()
-
-    own = attribute(rows, independent_rows=True)
-    np.testing.assert_allclose(attribute(rows[4:], independent_rows=True), own[4:], atol=1e-12)
-    assert not np.allclose(own, attribute(rows))
-    again = attribute(torch.cat([rows[:1], rows]), independent_rows=True)
-    np.testing.assert_array_equal(again[0], again[1])
 
 
 @pytest.mark.parametrize(

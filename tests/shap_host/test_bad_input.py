@@ -98,6 +98,11 @@ CASES = [
         model=network(N),
     ),
     wrong(VALUE, "2 datasets.*masker=", x=(X, X)),
+    wrong(VALUE, "X is a masked array.*filled", x=np.ma.masked_array(X, X > 0)),
+    wrong(VALUE, r"X has shape \(2, 0\): there are no columns", x=X[:, :0]),
+    wrong(TYPE, "ndarray in row 0, column 0.*groups=", x=pd.DataFrame({"a": [X[0], X[1]]})),
+    wrong(TYPE, "X holds .* and masker's background", x=X.astype(int).astype("datetime64[D]")),
+    wrong(TYPE, "X holds .* and masker's background", x=X.astype(str)),
     wrong(
         VALUE,
         "rows",
@@ -106,6 +111,8 @@ CASES = [
     ),
     # The masker
     wrong(TYPE, "masker must be .* str", masker="mean"),
+    wrong(VALUE, "masker is a masked array.*filled", masker=np.ma.masked_array(X, X > 0)),
+    wrong(VALUE, r"shape \(3, 0\): there are no columns", masker=BACKGROUND[:, :0]),
     wrong((VALUE, TYPE), r"masker .*(shape|dimension|\[None\])", masker=BACKGROUND[0]),
     wrong(TYPE, "masker .* pandas.Series", masker=FRAME.mean()),
     wrong(TYPE, "masker .* returned None", masker=lambda mask, x: None),

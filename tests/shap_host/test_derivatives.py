@@ -12,7 +12,7 @@ from shap_ext import ShearExplainer
 from shap_ext.games.dense_game import TabularGame
 from shap_ext.games.links import LinkedAverage
 from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
-from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import DerivativeError, InvalidArgumentError
 from shapley_adapters.torch_support.array_module import ArrayModule
 from tests.helpers.stubborn_networks import CASES, N_FEATURES, examples, fixed, layers, scripted
 from tests.helpers.tolerances import Tolerances
@@ -203,28 +203,6 @@ def test_scripted_embeddings_take_whole_numbers(kind):
     made = ShearExplainer(scripted(net), np.zeros((1, 12), dtype=int), seed=0)(ids.numpy())
     total = (net(ids) - net(torch.zeros_like(ids))).detach().numpy()
     np.testing.assert_allclose(made.values.sum(axis=1), total, rtol=0, atol=1e-10)
-
-
-def in_training(*made):
-    return nn.Sequential(nn.Linear(N_FEATURES, 4), *made, nn.Linear(4, 1)).double().train()
-
-
-def test_batch_norm_in_training_mode_warns_and_is_left_in_it():
-    """Its gradients leak from row to row, so that no scores of it are right."""
-    net = in_training(nn.BatchNorm1d(4), nn.Tanh())
-    rows, background = examples(8).numpy(), np.zeros((1, N_FEATURES))
-    with pytest.warns(ShapleyExtWarning, match=r"training mode.*BatchNorm1d.*model\.eval\(\)"):
-        ShearExplainer(net, background, seed=0)(rows, max_evals=200)
-    assert net.training
-    game = game_of(net, rows, background)
-    together = hessian_scores(game, np.arange(8)).values
-    apart = hessian_scores(game, np.arange(4)).values
-    assert np.abs(together[:4] - apart).max() > 1e-3
-    net.eval()
-    together = hessian_scores(game, np.arange(8)).values
-    np.testing.assert_allclose(
-        together[:4], hessian_scores(game, np.arange(4)).values, rtol=0, atol=1e-12
-    )
 
 
 def test_a_prior_of_odd_gaussian_process_regression():

@@ -28,22 +28,9 @@ TREE = nx.Graph([(0, 1), (0, 2), (2, 3), (2, 4)])
 
 METHODS: dict[str, tuple[dict[str, Any], Any]] = {
     "lshapley": ({"order": 1}, lambda graph, v: oracle.l_shapley(graph, v, 1)),
-    "lshapley, kept": (
-        {"order": 1, "context": "kept"},
-        lambda graph, v: oracle.l_shapley(graph, v, 1, "kept"),
-    ),
-    "cshapley": ({"order": 1}, lambda graph, v: oracle.c_shapley(graph, v, 1)),
     "cshapley, paper": (
         {"order": 2, "weighting": "paper", "context": "kept"},
         lambda graph, v: oracle.c_shapley(graph, v, 2, "paper", "kept"),
-    ),
-    "cshapley, components": (
-        {"order": 2, "marginals": "components"},
-        lambda graph, v: oracle.c_shapley(graph, v, 2, marginals="components"),
-    ),
-    "cshapley, regression": (
-        {"order": 2, "variant": "regression", "shapes": "connected"},
-        lambda graph, v: oracle.regression(oracle.connected_sets(graph, 2), v, len(graph)),
     ),
     "cshapley, efficient": (
         {
@@ -138,21 +125,6 @@ def test_images_of_default_arguments_look_at_neighbours(name):
     wanted = np.ones((20, 20, 1))
     wanted[[0, -1]] = 0.5
     np.testing.assert_allclose(sv.values[0].reshape(20, 20, 1), wanted, **ROUNDING)
-
-
-def test_groups_of_columns_are_nodes():
-    explainer = shap_ext.LShapleyExplainer(
-        curved, BACKGROUND, graph="line", order=1, groups={"pair": [1, 2]}
-    )
-    sv = explainer(X)
-
-    def of_groups(value):
-        columns = [{0}, {1, 2}, {3}, {4}]
-        return lambda members: value(frozenset().union(*(columns[j] for j in members)))
-
-    for row, values in zip(X, sv.values, strict=True):
-        value = of_groups(masked_model_values(curved, row, BACKGROUND))
-        np.testing.assert_allclose(values, oracle.l_shapley(nx.path_graph(4), value, 1), **ROUNDING)
 
 
 # --- texts ---

@@ -147,15 +147,6 @@ def test_plots_of_shap_take_them():
     plt.close("all")
 
 
-def test_a_tolerance_stops_rows_and_keeps_their_interactions():
-    X = rows(3)
-    explain = explainer()
-    explanation = explain(X, interactions=True, max_evals=400, tolerance=0.05)
-    assert len(set(explain.last_estimate.evaluations)) >= 1
-    values = explain(X, max_evals=400, tolerance=0.05)
-    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-12)
-
-
 # Ranking
 
 
@@ -266,41 +257,41 @@ def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
     assert [name.strip() for name in ranking.names[0]] == ["not", "good"]
 
 
-@pytest.mark.parametrize("algorithm", ["shear", "semivalue"])
-def test_methods_without_interactions_name_those_that_have_them(algorithm):
-    with pytest.raises(InvalidArgumentError, match="'oddgp' and 'best'"):
-        explainer(algorithm=algorithm)(rows(), interactions=True, max_evals=100)
+def with_pairs(**options):
+    return explainer()(rows(), interactions=True, max_evals=100, **options)
 
 
-def test_graphs_have_no_interactions():
-    with pytest.raises(InvalidArgumentError, match="on a graph"):
-        explainer(algorithm="lshapley", graph="line")(rows(), interactions=True)
-
-
-@pytest.mark.parametrize("value", ["sii", None])
-def test_unknown_indices_are_refused(value):
-    with pytest.raises((InvalidArgumentError, TypeError), match="interactions must be one of"):
-        explainer()(rows(), interactions=value)
-
-
-def test_streams_hold_attributions_only(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="explain_stream"):
-        explainer().explain_stream(rows(), tmp_path / "out.npz", interactions=True)
-
-
-def test_a_ranking_needs_errors_and_interactions():
-    explanation = explainer()(rows(), interactions=True, max_evals=100)
-    with pytest.raises(InvalidArgumentError, match="error_bounds=True"):
-        shap_ext.rank_interactions(explanation)
-    values = explainer()(rows(), error_bounds=True, max_evals=100)
-    with pytest.raises(InvalidArgumentError, match="interactions=True"):
-        shap_ext.rank_interactions(values)
-    with pytest.raises(TypeError, match=r"explanation must be a shap\.Explanation; got None"):
-        shap_ext.rank_interactions(None)
-    explain = explainer()
-    explain(rows(), max_evals=100)
-    with pytest.raises(InvalidArgumentError, match="has no interactions"):
-        explain.last_estimate.to_shapiq()
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        *(
+            (
+                lambda a=a: explainer(algorithm=a)(rows(), max_evals=99, interactions=True),
+                "'oddgp' and 'best'",
+            )
+            for a in ("shear", "semivalue")
+        ),
+        (
+            lambda: explainer(algorithm="lshapley", graph="line")(rows(), interactions=True),
+            "on a graph",
+        ),
+        (lambda: explainer()(rows(), interactions="sii"), "interactions must be one of"),
+        (lambda: explainer()(rows(), interactions=None), "interactions must be one of"),
+        (
+            lambda: explainer().explain_stream(rows(), "out.npz", interactions=True),
+            "explain_stream",
+        ),
+        (lambda: shap_ext.rank_interactions(with_pairs()), "error_bounds=True"),
+        (
+            lambda: shap_ext.rank_interactions(explainer()(rows(), error_bounds=True)),
+            "interactions=True",
+        ),
+        (lambda: shap_ext.rank_interactions(None), r"must be a shap\.Explanation; got None"),
+    ],
+)
+def test_what_has_no_interactions_is_refused(call, words):
+    with pytest.raises((InvalidArgumentError, TypeError), match=words):
+        call()
 
 
 # shapiq
@@ -322,11 +313,14 @@ def test_objects_of_shapiq_hold_the_same_numbers(index):
         plt.close("all")
 
 
-def test_a_missing_shapiq_is_named(monkeypatch):
+def test_estimates_without_interactions_and_a_missing_shapiq_are_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "shapiq", None)
     explain = explainer()
     explain(rows(), interactions=True, max_evals=100)
     with pytest.raises(MissingPackageError, match="pip install shapiq"):
+        explain.last_estimate.to_shapiq()
+    explain(rows(), max_evals=100)
+    with pytest.raises(InvalidArgumentError, match="has no interactions"):
         explain.last_estimate.to_shapiq()
 
 

@@ -2,7 +2,6 @@
 
 import io
 import re
-import subprocess
 import sys
 
 import matplotlib.pyplot as plt
@@ -255,10 +254,6 @@ class TestScatter:
         for axes, name in zip(plt.gcf().axes, ["age", "bmi"], strict=False):
             self.check(axes, many[:, name])
 
-    def test_a_row_is_refused(self):
-        with pytest.raises(InvalidArgumentError, match=r"explanation\[:, 'age'\]"):
-            plots.scatter(explanation()[0], show=False)
-
 
 class TestDecision:
     def bands(self, axes, n_rows):
@@ -310,11 +305,6 @@ class TestDecision:
         ends = 1 / (1 + np.exp(-np.array([total - width, total + width])))
         assert (low, high) == pytest.approx(tuple(ends))
 
-    def test_different_base_values_are_refused(self):
-        many = explanation(base_values=np.arange(N_ROWS, dtype=float))
-        with pytest.raises(InvalidArgumentError, match="one base value"):
-            plots.decision(many, show=False)
-
 
 class TestWaterfall:
     def test_bars_are_at_the_ends_of_the_arrows(self):
@@ -345,10 +335,6 @@ class TestWaterfall:
         explainer = shap_ext.BestExplainer(lambda x: x[:, 0] * 1.0, background, seed=0)
         axes = plots.waterfall(explainer(np.ones(11), error_bounds=True), show=False)
         np.testing.assert_allclose(segments(axes)[0, :, 0], [1, 1], atol=0.01)
-
-    def test_a_table_is_refused(self):
-        with pytest.raises(InvalidArgumentError, match=r"explanation\[0\]"):
-            plots.waterfall(explanation(), show=False)
 
 
 class TestText:
@@ -395,40 +381,22 @@ class TestText:
         with pytest.raises(PlotError, match=r"Call shap\.plots\.text"):
             plots.text(self.texts(), display=False)
 
-    def test_several_outputs_are_refused(self):
-        values = np.zeros((3, 2))
-        two = shap.Explanation(
-            values,
-            base_values=np.zeros(2),
-            data=np.array(["a", "b", "c"]),
-            output_names=["u", "v"],
-            lower_bounds=values,
-            upper_bounds=values,
-        )
-        with pytest.raises(InvalidArgumentError, match=r"explanation\[\.\.\., 0\]"):
-            plots.text(two, display=False)
-
 
 def cells_of(axes):
     return np.asarray(axes.images[0].get_array())
 
 
-class TestInteractions:
-    def pairs(self, n_rows=5):
-        rng = np.random.default_rng(0)
-        half = rng.normal(size=(n_rows, M, M)) * np.linspace(3, 0.1, M)[:, None]
-        values = half + half.transpose(0, 2, 1)
-        widths = np.full(values.shape, 0.8)
-        return shap.Explanation(
-            values,
-            base_values=np.zeros(n_rows),
-            feature_names=NAMES,
-            lower_bounds=values - widths,
-            upper_bounds=values + widths,
-        )
+def pairs(n_rows=5):
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(n_rows, M, M)) * np.linspace(3, 0.1, M)[:, None]
+    values = half + half.transpose(0, 2, 1)
+    bounds = {"lower_bounds": values - 0.8, "upper_bounds": values + 0.8}
+    return shap.Explanation(values, base_values=np.zeros(n_rows), feature_names=NAMES, **bounds)
 
+
+class TestInteractions:
     def test_pairs_are_doubled_and_uncertain_ones_have_no_colour(self):
-        row = self.pairs()[0]
+        row = pairs()[0]
         axes = plots.interactions(row, max_display=4, show=False)
         whole = row.values * (2 - np.eye(M))
         order = np.argsort(-np.abs(whole).sum(0))[:4]
@@ -442,7 +410,7 @@ class TestInteractions:
         assert "95 % interval contains 0" in axes.get_xlabel()
 
     def test_means_over_rows(self):
-        many = self.pairs()
+        many = pairs()
         axes = plots.interactions(many, None, show=False)
         whole = np.abs(many.values * (2 - np.eye(M))).mean(0)
         order = np.argsort(-whole.sum(0))
@@ -465,18 +433,10 @@ class TestInteractions:
         assert {text.get_text() for text in axes.texts} == texts
 
     def test_dollar_signs_are_no_formulas(self):
-        row = self.pairs()[0]
+        row = pairs()[0]
         row.feature_names = ["$x$", "a $ b", *"cdef"]
         axes = plots.interactions(row, None, show=False)
         assert {r"\$x\$", r"a \$ b"} < set(labels(axes))
-
-    def test_the_number_of_features_is_checked(self):
-        with pytest.raises(InvalidArgumentError, match="max_display"):
-            plots.interactions(self.pairs(), -1, show=False)
-
-    def test_attributions_are_refused(self):
-        with pytest.raises(InvalidArgumentError, match="interactions=True"):
-            plots.interactions(explanation(), show=False)
 
 
 PLOTS = {
@@ -489,50 +449,59 @@ PLOTS = {
 }
 
 
+def without_errors(kept):
+    return explanation(lower_bounds=kept, upper_bounds=kept, error_std=kept)
+
+
+def two_outputs():
+    values = np.zeros((4, M, 2))
+    names = {"feature_names": NAMES, "output_names": ["u", "v"]}
+    bounds = {"lower_bounds": values, "upper_bounds": values}
+    return shap.Explanation(
+        values, base_values=np.zeros((4, 2)), data=np.zeros((4, M)), **names, **bounds
+    )
+
+
+@pytest.mark.every_combination
 @pytest.mark.parametrize("name", PLOTS)
-class TestAllPlots:
-    def test_bounds_are_required(self, name):
-        without = explanation(lower_bounds=None, upper_bounds=None, error_std=None)
-        with pytest.raises(InvalidArgumentError, match="error_bounds=True"):
-            PLOTS[name](without)
+@pytest.mark.parametrize(
+    ("make", "options", "error", "words"),
+    [
+        (lambda: without_errors(None), {}, InvalidArgumentError, "error_bounds=True"),
+        (lambda: without_errors(np.full((N_ROWS, M), np.nan)), {}, InvalidArgumentError, "max_ev"),
+        (two_outputs, {}, InvalidArgumentError, r"one output.*explanation\["),
+        (explanation, {"nonsense": 1}, InvalidArgumentTypeError, "nonsense"),
+        (explanation, {"level": 95}, InvalidArgumentError, "level"),
+    ],
+    ids=["no bounds", "unknown errors", "two outputs", "an argument", "a level"],
+)
+def test_what_no_plot_can_draw_is_refused(name, make, options, error, words):
+    with pytest.raises(error, match=words):
+        PLOTS[name](make(), **options)
 
-    def test_several_outputs_are_refused_with_a_remedy(self, name):
-        values = np.zeros((4, M, 2))
-        two = shap.Explanation(
-            values,
-            base_values=np.zeros((4, 2)),
-            data=np.zeros((4, M)),
-            feature_names=NAMES,
-            output_names=["u", "v"],
-            lower_bounds=values,
-            upper_bounds=values,
-        )
-        with pytest.raises(InvalidArgumentError, match=r"one output.*explanation\["):
-            PLOTS[name](two)
 
-    def test_arguments_that_shap_does_not_have_are_refused(self, name):
-        with pytest.raises(InvalidArgumentTypeError, match="nonsense"):
-            PLOTS[name](explanation(), nonsense=1)
+@pytest.mark.parametrize("name", PLOTS)
+def test_what_is_no_explanation_and_a_missing_matplotlib_are_named(name, monkeypatch):
+    with pytest.raises(InvalidArgumentTypeError, match=r"shap\.Explanation"):
+        getattr(plots, name)(np.zeros((3, 2)))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingPackageError, match=r"shapley-ext\[plots\]"):
+        PLOTS[name](explanation())
 
-    def test_levels_outside_0_and_1_are_refused(self, name):
-        with pytest.raises(InvalidArgumentError, match="level"):
-            PLOTS[name](explanation(), level=95)
 
-    def test_unknown_errors_are_refused(self, name):
-        unknown = np.full((N_ROWS, M), np.nan)
-        nan = explanation(lower_bounds=unknown, upper_bounds=unknown, error_std=unknown)
-        with pytest.raises(InvalidArgumentError, match="max_evals"):
-            PLOTS[name](nan)
-
-    def test_what_is_no_explanation_is_refused(self, name):
-        function = getattr(plots, name)
-        with pytest.raises(InvalidArgumentTypeError, match=r"shap\.Explanation"):
-            function(np.zeros((3, 2)))
-
-    def test_matplotlib_is_named_if_it_is_missing(self, name, monkeypatch):
-        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-        with pytest.raises(MissingPackageError, match=r"shapley-ext\[plots\]"):
-            PLOTS[name](explanation())
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: plots.scatter(explanation()[0]), r"explanation\[:, 'age'\]"),
+        (lambda: plots.decision(explanation(base_values=np.arange(30.0))), "one base value"),
+        (lambda: plots.waterfall(explanation()), r"explanation\[0\]"),
+        (lambda: plots.interactions(pairs(), -1), "max_display"),
+        (lambda: plots.interactions(explanation()), "interactions=True"),
+    ],
+)
+def test_what_one_plot_cannot_draw_is_refused(call, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        call()
 
 
 @pytest.mark.parametrize("name", sorted({*PLOTS} - {"text"}))  # which is no picture
@@ -625,25 +594,5 @@ def test_figures_are_shown_by_default(monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
     assert plots.bar(explanation()[0]) is None
     assert plots.waterfall(explanation()[0]) is None
-    assert plots.interactions(TestInteractions().pairs()[0]) is None
+    assert plots.interactions(pairs()[0]) is None
     assert len(shown) == 3
-
-
-WITHOUT_MATPLOTLIB = """
-import sys
-
-sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-import shap_ext
-
-try:
-    shap_ext.plots.bar(None)
-except ModuleNotFoundError as error:
-    print(error)
-"""
-
-
-def test_the_package_works_without_matplotlib_until_a_plot_is_drawn():
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True, check=False
-    )
-    assert "pip install 'shapley-ext[plots]'" in done.stdout, done.stderr

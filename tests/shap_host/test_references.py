@@ -14,7 +14,6 @@ import shap_ext
 import shap_ext.criteria
 from shapley_adapters.errors import (
     InvalidArgumentError,
-    InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import shapley_values
@@ -22,11 +21,7 @@ from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
     curved,
-    curved_columns,
     network,
-    of_module,
-    oracle,
-    oracle_of,
     probability,
     rows,
 )
@@ -45,22 +40,6 @@ def explain(model, masker, name="enumeration", explained=X, **options):
 
 
 # No masker: zeros
-
-
-@pytest.mark.parametrize("kind", ["array", "list", "sparse", "module"])
-def test_lists_sparse_matrices_and_modules_need_no_masker(kind):
-    x = {"list": X.tolist(), "sparse": scipy.sparse.csr_matrix(X)}.get(kind, X)
-    net = network(4)
-    model = net if kind == "module" else of_module(net)
-    if kind == "sparse":
-
-        def model(masked):
-            return of_module(net)(masked.toarray())
-
-    with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
-        sv = shap.Explainer(model, algorithm="shear")(x)
-    wanted = oracle(lambda masked: of_module(net)(masked)[:, 0], X, np.zeros((1, 4)))
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
 
 
 def test_columns_of_frames_keep_their_types_without_a_masker():
@@ -83,36 +62,7 @@ def test_columns_of_frames_keep_their_types_without_a_masker():
 # Summaries, whose rows have weights
 
 
-def weighted_oracle(function, background, weights, explained=X):
-    """Return the Shapley values of a function of the outputs, averaged by weights."""
-
-    def value(row, coalition):
-        masked = np.array(background, dtype=float)
-        for column in coalition:
-            masked[:, column] = row[column]
-        return function(masked, weights / weights.sum())
-
-    return oracle_of(value, explained.shape[1], explained)
-
-
-def mean_of(model):
-    return lambda masked, weights: np.average(model(masked), axis=0, weights=weights)
-
-
 SUMMARY = shap.kmeans(TRAIN, 5)
-
-
-def test_the_summary_of_the_tests_has_weights():
-    assert len(set(SUMMARY.weights)) > 1
-
-
-@every_name
-def test_summaries_are_averaged_by_their_weights(name):
-    wanted = weighted_oracle(mean_of(curved_columns), SUMMARY.data, SUMMARY.weights)
-    sv = explain(curved_columns, SUMMARY, name)
-    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-    base = np.average(curved_columns(SUMMARY.data), axis=0, weights=SUMMARY.weights)
-    np.testing.assert_allclose(sv.base_values, np.tile(base, (3, 1)), **ROUNDING)
 
 
 def test_equal_weights_are_the_plain_average():
@@ -164,19 +114,6 @@ def test_weights_go_through_derivatives_and_standard_errors():
     np.testing.assert_allclose(results[0].error_std, results[1].error_std, rtol=0, atol=1e-10)
 
 
-def test_weights_go_through_sparse_rows():
-    counts = np.array([1, 4, 2])
-    summary = DenseData(TRAIN[:3], COLUMNS, None, counts.astype(float))
-
-    def model(masked):
-        return curved(masked.toarray())
-
-    got = explain(model, summary, explained=scipy.sparse.csr_matrix(X))
-    np.testing.assert_allclose(
-        got.values, weighted_oracle(mean_of(curved), TRAIN[:3], counts), **ROUNDING
-    )
-
-
 def test_summaries_are_kept_as_they_were_and_saved(tmp_path):
     summary = shap.kmeans(TRAIN, 5)
     explainer = shap.Explainer(curved, summary, algorithm="enumeration")
@@ -205,67 +142,6 @@ def test_summaries_that_cannot_be_used(masker, words):
 
 
 # Tables that are no plain arrays of numbers
-
-
-def as_matrix(array):
-    with pytest.warns(PendingDeprecationWarning):
-        return np.matrix(array)
-
-
-def test_matrices_are_tables():
-    wanted = explain(curved, TRAIN[:3])
-    for x, background in ((as_matrix(X), TRAIN[:3]), (X, as_matrix(TRAIN[:3]))):
-        sv = explain(curved, background, explained=x)
-        assert sv.shape == sv.data.shape == (3, 4)
-        np.testing.assert_array_equal(sv.values, wanted.values)
-
-
-@pytest.mark.parametrize("name", ["oddgp", "centroid"])
-def test_masked_tables_are_refused(name):
-    masked = np.ma.masked_array(X, X > 0)
-    for masker, x, words in (
-        (TRAIN[:3], masked, "X"),
-        (TRAIN[:3], list(masked), "X"),
-        (masked, X, "masker"),
-    ):
-        with pytest.raises(InvalidArgumentError, match=rf"{words} is a masked array.*filled"):
-            explain(curved, masker, name, x)
-    unmasked = np.ma.masked_array(X)
-    wanted = explain(curved, TRAIN[:3]).values
-    np.testing.assert_allclose(
-        explain(curved, np.ma.masked_array(TRAIN[:3]), "oddgp", unmasked).values, wanted, **ROUNDING
-    )
-
-
-@every_name
-def test_tables_without_columns_are_refused(name):
-    for masker in (np.empty((2, 0)), pd.DataFrame(index=range(2))):
-        with pytest.raises(InvalidArgumentError, match=r"shape \(\d, 0\): there are no columns"):
-            explain(curved, masker, name, masker)
-    with pytest.raises(InvalidArgumentError, match=r"X has shape \(3, 0\)"):
-        explain(curved, None, name, X[:, :0])
-
-
-def test_arrays_in_cells_are_refused():
-    frame = pd.DataFrame({"a": [np.ones(2), np.zeros(2)], "b": [1.0, 2.0]})
-    for x, masker in ((frame, frame.iloc[:1]), (frame.to_numpy(), np.zeros((1, 2)))):
-        with pytest.raises(InvalidArgumentTypeError, match="ndarray in row 0, column 0.*groups="):
-            explain(curved, masker, explained=x)
-
-
-def test_times_and_texts_beside_numbers_are_refused():
-    times = np.array([["2020-01-01", "2021-01-01"]], dtype="datetime64[D]")
-    for x, background in ((times, np.zeros((1, 2))), (np.array([["a", "b"]]), np.zeros((1, 2)))):
-        with pytest.raises(InvalidArgumentTypeError, match="X holds .* and masker's background"):
-            explain(curved, background, explained=x)
-    with pytest.raises(InvalidArgumentTypeError, match="not numbers, which a torch module"):
-        explain(network(2), times, explained=times)
-
-    def days(masked):
-        return (masked - np.datetime64("2020-01-01")).astype(float).sum(axis=1)
-
-    sv = explain(days, times, explained=times + np.timedelta64(3, "D"))
-    np.testing.assert_allclose(sv.values, [[3.0, 3.0]], **ROUNDING)
 
 
 @pytest.mark.parametrize("kind", ["background", "none", "Independent", "kmeans"])
