@@ -352,6 +352,8 @@ def test_a_missing_package_of_an_option_is_named_where_it_is_used():
     assert_named(trained, "safetensors", "amortized")
     assert_named(loaded, "safetensors", "amortized")
     assert_named(drawn, "networkx", "graphs")
+    (plotted,) = messages_without(["matplotlib"], ["import shap_ext; shap_ext.plots.bar(None)"])
+    assert_named(plotted, "matplotlib", "plots")
 
 
 def test_the_core_needs_no_host_and_no_torch():

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import BaselineDistribution, Exact, LeastSquares, OddGP, RandomOrder, Shear
+from captum_ext import (
+    BaselineDistribution,
+    Exact,
+    LeastSquares,
+    OddGP,
+    RandomOrder,
+    Shear,
+    ValueFunction,
+)
 from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
@@ -71,8 +79,12 @@ CASES = [
     wrong(OUTPUT, "forward_func", forward_func=lambda x: x.numpy()),
     wrong(OUTPUT, "forward_func", forward_func=lambda x: x[1:]),
     wrong(OUTPUT, "forward_func", forward_func=lambda x: x.sum(0)),
-    wrong(OUTPUT, "forward_func", forward_func=lambda x: x * 1j),
-    wrong(OUTPUT, "forward_func", forward_func=lambda x: x.to_sparse()),
+    wrong(OUTPUT, "forward_func.*returned a complex one", forward_func=lambda x: x * 1j),
+    wrong(OUTPUT, "returned a complex one", forward_func=lambda x: x.sum() * 1j),
+    wrong(OUTPUT, "returned a meta one", forward_func=lambda x: x.to("meta")),
+    wrong(OUTPUT, "returned a meta one", forward_func=lambda x: x.sum().to("meta")),
+    wrong(OUTPUT, r"shape \(0,\)", forward_func=lambda x: x[:, :0]),
+    wrong(OUTPUT, "forward_func.*returned a sparse one", forward_func=lambda x: x.to_sparse()),
     wrong(OUTPUT, "forward_func", forward_func=lambda x: torch.futures.Future()),
     wrong(OUTPUT, "forward_func", forward_func=lambda x: SimpleNamespace(logits=x)),
     # Inputs
@@ -147,6 +159,8 @@ CASES = [
     wrong(VALUE, "target", target=("cat",)),
     wrong(VALUE, "target", target=-4),
     wrong(VALUE, "target", target=[]),
+    wrong(OUTPUT, r"one entry for each of the \d+ rows.*a Tensor \(\)", target=torch.mean),
+    wrong(OUTPUT, r"one entry for each of the \d+ rows.*float", target=lambda outputs: 0.5),
     # Feature masks
     wrong(VALUE, r"feature_mask\[0\].*0\.5", feature_mask=FLOAT_IDS - 0.5),
     wrong(TYPE, r"feature_mask\[0\]", feature_mask=[[0, 0, 1, 1]]),
@@ -202,6 +216,15 @@ CASES = [
         n_samples=100,
     ),
     # Value functions
+    wrong(VALUE, "class 7, but the model has 3", value_function="margin", target=7),
+    wrong(VALUE, "target must be one class", value_function="margin", target=[(1,), (0,)]),
+    wrong(VALUE, "both name a class", value_function=ValueFunction("margin", classes=1), target=1),
+    wrong(
+        VALUE,
+        r"outputs of shape \(B, classes\)",
+        forward_func=lambda x: x.reshape(-1, 2, 2),
+        value_function="margin",
+    ),
     wrong(VALUE, "value_function", value_function="logit"),
     wrong(
         VALUE,
@@ -255,7 +278,7 @@ def test_wrong_calls(case):
         case = replace(case, forward_func=counted)
     with pytest.raises(case.raises, match=case.names) as caught:
         case.call()
-    if case.names != "target":  # only the output tells whether it fits
+    if "target" not in case.arguments:  # of which only the output tells whether it fits
         assert not calls, "the model was called before the argument was read"
     assert type(caught.value) is case.raises
     assert isinstance(caught.value, ShapleyExtError)

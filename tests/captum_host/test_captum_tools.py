@@ -4,9 +4,6 @@ Four features, so that the default budget pays for all coalitions, and captum's 
 tells what each tool has to return. captum's tools are written for float32, and so are these tests.
 """
 
-import warnings
-
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -177,34 +174,3 @@ def test_texts(row):
     )
     html = visualization.visualize_text([record]).data
     assert all(word in html for word in words)
-
-
-TIME_SERIES_ARE_BROKEN = not hasattr(mpl.cm, "get_cmap")
-
-
-@every_class
-@pytest.mark.xfail(
-    TIME_SERIES_ARE_BROKEN,
-    reason="captum's visualize_timeseries_attr calls matplotlib.cm.get_cmap, which matplotlib "
-    "3.11 has not",
-    raises=AttributeError,
-    strict=True,
-)
-@pytest.mark.parametrize("method", ["overlay_individual", "overlay_combined", "colored_graph"])
-def test_time_series(row, method):
-    series = examples(1, 6, 2, dtype=torch.float32)
-    made = built(row, lambda x: torch.tanh(x).sum(dim=1).prod(dim=1)).attribute(
-        series, feature_mask=torch.tensor([[[0, 1], [0, 1], [2, 1], [2, 1], [3, 1], [3, 1]]])
-    )
-    assert made.shape == series.shape
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # matplotlib before 3.11 announces that get_cmap goes
-        figure, _ = visualization.visualize_timeseries_attr(
-            made[0].numpy(),
-            series[0].numpy(),
-            method=method,
-            sign="all",
-            channel_labels=["flow", "level"],
-            use_pyplot=False,
-        )
-    assert figure.axes

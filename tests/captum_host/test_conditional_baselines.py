@@ -14,6 +14,9 @@ from tests.helpers.conditional_games import Quadratic, correlated_rows
 DATA = correlated_rows(500, 6, seed=0)
 TENSOR, X = torch.as_tensor(DATA), torch.as_tensor(DATA[:3])
 MODEL = Quadratic(6, seed=0)
+DISTRIBUTIONS = [
+    "Gaussian", "Causal", "Copula", "Empirical", "Categorical", "Forest", "Sampled",
+]  # fmt: skip
 
 
 def forward(x):
@@ -24,18 +27,7 @@ def forward(x):
     ("name", "method", "algorithm", "budget"),
     [
         ("Gaussian", "LeastSquares", "leastsquares", 50),
-        *(
-            (name, "Exact", "enumeration", None)
-            for name in (
-                "Gaussian",
-                "Causal",
-                "Copula",
-                "Empirical",
-                "Categorical",
-                "Forest",
-                "Sampled",
-            )
-        ),
+        *((name, "Exact", "enumeration", None) for name in DISTRIBUTIONS),
     ],
 )
 def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):

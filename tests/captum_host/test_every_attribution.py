@@ -132,9 +132,7 @@ some_classes = over(
 )
 # captum's tools around estimators are in `test_captum_tools.py`.
 networks_and_aggregates = over([row for row in ROWS if row.is_trained or row.is_aggregate])
-every_budgeted = over([row for row in ROWS if not (row.is_trained or row.is_aggregate)])
 every_trained = over([row for row in ROWS if row.is_trained])
-every_aggregate = over([row for row in ROWS if row.is_aggregate])
 
 
 def test_the_table_has_every_attribution():
@@ -318,38 +316,15 @@ def test_positional_calls_of_captum_are_right_or_refused(row):
             method.attribute(X, None, 1, None, mask, 32, 2, *eighth)
 
 
-# One number for each group
+# One number for each feature
 
 
-@every_class
-def test_one_number_for_each_group(row):
-    if row.is_trained or row.is_aggregate:
-        mask = None  # networks are trained with a mask, aggregates pass arguments on
-        wanted_columns = N_FEATURES
-    else:
-        mask = torch.tensor([[4, 4, 1, 2, 2]])
-        wanted_columns = 4  # of the ids 1 to 4, of which 3 is missing
-        row = ungraphed(row)
+@networks_and_aggregates
+def test_one_number_for_each_feature(row):
+    """Estimators group by a mask, which networks are trained with and aggregates pass on."""
     method = row.build(NET)
-    made = method.attribute(X, target=1, feature_mask=mask, return_input_shape=False)
-    assert made.shape == (3, wanted_columns)
-    spread = method.attribute(X, target=1, feature_mask=mask)
-    if mask is None:
-        torch.testing.assert_close(made, spread)
-    else:
-        torch.testing.assert_close(made[:, [3, 3, 0, 1, 1]], spread)
-        assert (made[:, 2] == 0).all()
-
-
-def ungraphed(row):
-    """Return the row for the groups of the mask, of which there are three."""
-    if row.name in ("LShapley", "CShapley", "Myerson"):
-        return estimator(row.name, graph=[(0, 1), (1, 2)])
-    if row.name == "Hierarchy":
-        return estimator(row.name, hierarchy=[0, [1, 2]])
-    if row.name == "Asymmetric":
-        return estimator(row.name, order=[0, [1, 2]])
-    return row
+    made = method.attribute(X, target=1, return_input_shape=False)
+    torch.testing.assert_close(made, method.attribute(X, target=1))
 
 
 # Futures

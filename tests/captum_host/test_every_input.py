@@ -133,25 +133,6 @@ def test_shear_takes_derivatives_by_embeddings_and_none_by_token_ids(classifier)
     assert by_id.last_estimate.cooperators.tolist() == ["difference"]
 
 
-@every_row
-def test_tokens_with_positions_and_a_mask_as_further_arguments(row, classifier):
-    def forward(tokens, positions, keep, scale):
-        shifted = classifier.embedding(tokens) + 0.1 * positions[..., None]
-        states = torch.tanh(classifier.mix((shifted * keep[..., None]).transpose(1, 2)))
-        return classifier.head(states.sum(dim=2)) * scale
-
-    positions = torch.arange(4).expand(2, 4)
-    keep = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
-    made = built(row, forward).attribute(
-        IDS,
-        baselines=0,
-        additional_forward_args=(PerExample(positions), PerExample(keep), 2.0),
-    )
-    (right,) = oracle(forward, (IDS,), (0 * IDS,), additional=(positions, keep, 2.0))
-    torch.testing.assert_close(made, right, **EXACT)
-    assert (made[0, :, 3].abs() < 1e-12).all()  # padding
-
-
 # Layers, as captum's layer methods take them
 
 

@@ -55,6 +55,7 @@ GOOD_FORMS = {
     "float16": lambda t: t.half(),
     "bfloat16": lambda t: t.bfloat16(),
     "float8": lambda t: t.float().to(torch.float8_e4m3fn),
+    "another float8": lambda t: t.float().to(torch.float8_e5m2),
     "int64": lambda t: t,
     "int32": lambda t: t.int(),
     "uint8": lambda t: t.abs().to(torch.uint8),
@@ -440,7 +441,12 @@ def drawn_call(random):
 
 def precision(call, dtype):
     """Return the rounding error that the types of the inputs and outputs allow."""
-    coarse = {torch.float8_e4m3fn: 7e-2, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+    coarse = {
+        torch.float8_e4m3fn: 7e-2,
+        torch.float8_e5m2: 2e-1,
+        torch.float16: 1e-2,
+        torch.bfloat16: 5e-2,
+    }
     is_double = call.inputs.value.dtype == torch.float64 and call.forward.form != "float32"
     return coarse.get(dtype, 1e-9 if is_double else 1e-5)
 

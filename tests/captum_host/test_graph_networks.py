@@ -205,27 +205,6 @@ def test_models_of_pytorch_geometric_with_edge_features():
     check("Myerson", model, alone, nodes, edge_index)
 
 
-def test_the_functions_that_pytorch_geometric_makes_for_captum():
-    """One graph at a time, with edges and batch as further arguments."""
-    network, data = convolutions(geometric())
-    from torch_geometric.nn.models import to_captum_model
-
-    model = to_captum_model(network, "node")
-    alone = torch.zeros(N_ATOMS, dtype=torch.long)
-    found = Exact(model).attribute(
-        data.x[None],
-        target=1,
-        additional_forward_args=(data.edge_index, alone),
-        feature_mask=BY_ATOM,
-        perturbations_per_eval=1,
-    )
-    game = game_of(
-        one_at_a_time(network, data.edge_index), data.x, torch.zeros_like(data.x), BY_ATOM[0]
-    )
-    wanted = shapley_values(N_ATOMS, lambda members: game(set(members)))
-    np.testing.assert_allclose(found[0, :, 0].numpy(), np.asarray(wanted).ravel(), **EXACT)
-
-
 def test_the_explainer_of_pytorch_geometric():
     """It knows methods by the names of their classes, and passes one graph at a time."""
     package = geometric()

@@ -5,7 +5,6 @@ import torch
 from captum.attr import ShapleyValues
 
 from captum_ext import Exact, RandomOrder, Shear
-from shapley_adapters.errors import ModelOutputError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.tolerances import Tolerances
 
@@ -275,18 +274,6 @@ def test_functions_of_the_outputs_as_targets(method, per_eval):
     torch.testing.assert_close(made, wanted[:, 1], **EXACT)
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        (lambda outputs: outputs.mean(), r"one entry for each of the 2 rows.*a Tensor \(\)"),
-        (lambda outputs: 0.5, "one entry for each of the 2 rows.*float"),
-    ],
-)
-def test_functions_that_return_no_entry_for_each_row_are_refused(target, message):
-    with pytest.raises(ModelOutputError, match=message):
-        attributed(network(4, 3), examples(2, 4), method=Exact, target=target)
-
-
 @every_method
 @pytest.mark.parametrize("n_examples", [1, 3])
 def test_without_a_target_all_outputs_come_first(method, n_examples):
@@ -308,16 +295,6 @@ def test_one_output_keeps_its_dimension(method):
     assert attributed(net, x, method=method).shape == (3, 1, 4)
     assert attributed(net, x, method=method, target=0).shape == (3, 4)
     assert attributed(lambda z: net(z)[:, 0], x, method=method).shape == (3, 4)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_several_outputs_share_their_coalitions(method):
-    net, x = network(12, 3), examples(2, 12)
-    options = {"cooperators": "random"} if method is Shear else {}
-    together = method(net, seed=0, **options).attribute(x, n_samples=200)
-    for output in range(3):
-        alone = method(net, seed=0, **options).attribute(x, n_samples=200, target=output)
-        torch.testing.assert_close(together[:, output], alone, **REORDERED)
 
 
 # One value for the whole batch

@@ -331,23 +331,6 @@ def test_models_of_transformers_as_documented(kind, target, method):
     torch.testing.assert_close(result.token_attr, wanted[1:], **tolerance)
 
 
-def test_gradients_of_language_models_use_no_cache():
-    """captum's LLMGradientAttribution needs no class here: its numbers are right."""
-    model = transformer("gpt2")
-    method = captum.attr.LayerGradientXActivation(model, model.transformer.wte)
-    explainer = captum.attr.LLMGradientAttribution(method, TOKENIZER)
-    result = explainer.attribute(text_tokens(), TARGET)
-    ids, target_ids = TOKENIZER.encode(PROMPT), TOKENIZER.encode(TARGET, False)
-    embedded = model.transformer.wte(torch.tensor([ids + target_ids])).detach().requires_grad_()
-    logs = torch.log_softmax(model(inputs_embeds=embedded).logits[0], dim=1)
-    for step, token in enumerate(target_ids):
-        (slopes,) = torch.autograd.grad(
-            logs[len(ids) - 1 + step, token], embedded, retain_graph=True
-        )
-        wanted = (slopes * embedded).sum(-1)[0, 1 : len(ids)]
-        torch.testing.assert_close(result.token_attr[step], wanted.detach(), rtol=0, atol=1e-5)
-
-
 PRODUCTS: dict[str, Any] = {
     "too short": ([["dog"]], r"baselines.*1 value.*2 parts"),
     "empty": ([["dog"], []], r"baselines.*list 1.*no value"),

@@ -39,17 +39,6 @@ def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, targ
     assert doubled.mean() > errors.mean()
 
 
-def test_refined_by_some_and_by_all_coalitions(net, fitted):
-    x = examples(40, N, seed=6)
-    truth = Exact(net).attribute(x, target=0)
-    alone = (fitted.attribute(x, target=0) - truth).abs().sum(dim=1).mean()
-    refined = (fitted.attribute(x, target=0, n_samples=14) - truth).abs().sum(dim=1).mean()
-    assert refined < 0.8 * alone
-    exact, errors = fitted.attribute(x, target=0, n_samples=2**N, return_standard_error=True)
-    torch.testing.assert_close(exact, truth, atol=1e-5, rtol=1e-5)
-    assert (errors == 0).all()
-
-
 def test_tolerance_and_zero(fitted):
     x = examples(40, N, seed=6)
     _, errors = fitted.attribute(x, return_standard_error=True)

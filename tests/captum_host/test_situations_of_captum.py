@@ -26,9 +26,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [captum_ext.RandomOrder, captum_ext.OddGP, captum_ext.Shear]
 every_class = pytest.mark.parametrize("method", CLASSES, ids=lambda method: method.__name__)
-every_class_with_a_size = pytest.mark.parametrize(
-    ("method", "per_eval"), list(zip(CLASSES, [None, 1, 3], strict=True))
-)
 
 
 class Ramps(nn.Module):
@@ -40,22 +37,10 @@ class Ramps(nn.Module):
         return torch.stack([first, torch.relu(total - 30) - total], dim=1)
 
 
-class ThreeInputs(nn.Module):
-    """Ramps of three inputs of unlike weight, scaled by a further argument."""
-
-    def forward(self, a, b, c, scale):
-        return Ramps()(a + 2 * b + 3 * c, scale)
-
-
 VARIABLE = ContextVar("VARIABLE", default="")
-NET, NET_OF_THREE = Ramps(), ThreeInputs()
+NET = Ramps()
 ONE = torch.tensor([[8.0, 20.0, 11.0]], dtype=torch.float64)
 TWO = torch.tensor([[2.0, 9.0, 4.0], [8.0, 20.0, 11.0]], dtype=torch.float64)
-THREE = (
-    torch.tensor([[7.0, 30.0, 0.0], [6.0, 15.0, 9.0]], dtype=torch.float64),
-    torch.tensor([[6.0, 15.0, 9.0], [0.0, 30.0, 0.0]], dtype=torch.float64),
-    torch.tensor([[0.0, 30.0, 3.0], [1.0, 3.0, 2.0]], dtype=torch.float64),
-)
 
 
 def with_future(forward_func):
@@ -88,51 +73,6 @@ def test_ids_far_apart_have_no_columns():
     mask = torch.tensor([[0, 1, 10**9]])
     with pytest.raises(InvalidArgumentError, match=r"return_input_shape.*torch\.unique"):
         captum_ext.Exact(NET).attribute(TWO, feature_mask=mask, return_input_shape=False)
-
-
-# Several inputs
-
-
-MASKS_OF_THREE = {
-    "groups across inputs": ([[0, 1, 0]], [[0, 1, 2]], [[0, 0, 0]]),
-    "some for each example": ([[1, 1, 1], [0, 1, 0]], [[0, 1, 2]], [[0, 1, 2], [0, 0, 0]]),
-    "groups within inputs": ([[0, 0, 0]], [[1, 1, 1]], [[2, 2, 2]]),
-}
-
-
-@every_class_with_a_size
-@pytest.mark.parametrize("baselines", [None, (2, 3.0, 4)], ids=["no baselines", "baselines"])
-@pytest.mark.parametrize("lists", MASKS_OF_THREE.values(), ids=MASKS_OF_THREE)
-def test_masks_of_several_inputs(method, per_eval, baselines, lists):
-    masks = tuple(torch.tensor(one) for one in lists)
-    made = attributed(
-        method,
-        NET_OF_THREE,
-        THREE,
-        baselines=baselines,
-        target=0,
-        additional_forward_args=1,
-        feature_mask=masks,
-        perturbations_per_eval=per_eval,
-    )
-    absent = tuple(
-        0 * one + number for one, number in zip(THREE, baselines or (0, 0, 0), strict=True)
-    )
-    wide = tuple(mask.expand(2, 3) for mask in masks)
-    wanted = oracle(lambda *z: NET_OF_THREE(*z)[:, 0], THREE, absent, wide, additional=(1,))
-    for one, own in zip(made, wanted, strict=True):
-        torch.testing.assert_close(one, own, **EXACT)
-
-
-@every_class
-def test_one_number_for_each_group_of_several_inputs(method):
-    masks = tuple(torch.tensor(one) for one in MASKS_OF_THREE["some for each example"])
-    arguments = {"target": 0, "additional_forward_args": 1, "feature_mask": masks}
-    made = attributed(method, NET_OF_THREE, THREE, return_input_shape=False, **arguments)
-    assert isinstance(made, torch.Tensor)
-    assert made.shape == (2, 3)
-    (_, middle, _) = method(NET_OF_THREE, seed=0).attribute(THREE, **arguments)
-    torch.testing.assert_close(made, middle, **EXACT)  # its mask is 0, 1, 2
 
 
 # One result for the whole batch

@@ -24,7 +24,6 @@ from captum_ext import (
 )
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import (
-    InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
 )
@@ -255,12 +254,6 @@ def test_forces(kind):
 # Outputs that cannot be explained
 
 
-@pytest.mark.parametrize("target", [None, 0])
-def test_outputs_without_numbers(target):
-    with pytest.raises((ModelOutputError, InvalidArgumentError), match=r"shape \(0,\)"):
-        Exact(lambda x: x[:, :0]).attribute(X, target=target)
-
-
 @pytest.mark.parametrize("baselines", [None, examples(5, 4)])
 def test_numbers_of_outputs_that_vary(baselines):
     numbers = itertools.count(1)
@@ -274,48 +267,17 @@ def test_one_value_for_the_batch_that_becomes_several():
         Exact(lambda _: next(values)).attribute(X)
 
 
-@pytest.mark.parametrize(
-    ("kind", "of_total"),
-    [
-        ("complex", lambda total: torch.complex(total, total)),
-        ("meta", lambda total: total.to("meta")),
-        ("sparse", lambda total: total.to_sparse()),
-    ],
-)
-def test_outputs_of_no_plain_numbers(kind, of_total):
-    for forward in (lambda x: of_total(x.sum(1)), lambda x: of_total(x.sum())):
-        with pytest.raises(ModelOutputError, match=f"returned a {kind} one"):
-            Exact(forward).attribute(X)
-
-
 # Types and layouts of numbers
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2], ids=str
-)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float8_e5m2], ids=str)
 @every_row
-def test_low_precision(row, dtype):
-    """Inputs, baselines and outputs; the function itself computes in double precision."""
-    x, reference = X.to(dtype), REFERENCE.to(dtype)
-
+def test_outputs_of_low_precision_are_added_up_in_double_precision(row, dtype):
     def forward(x):
-        return NET(x.double())
+        return NET(x).to(dtype)
 
-    (right,) = oracle(forward, (x.double(),), (reference.double().expand(3, 4),))
-    method = row.attribution(forward, seed=0, **row.options)
-    found = method.attribute(x, baselines=reference)
-    assert found.dtype == torch.float64  # the function's
-    values = method.last_estimate.values.transpose(0, 2, 1)
-    torch.testing.assert_close(torch.as_tensor(values), right, **EXACT)
-    method.attribute(x.double(), baselines=reference)  # in the inputs' type
-    values = method.last_estimate.values.transpose(0, 2, 1)
-    torch.testing.assert_close(torch.as_tensor(values), right, **EXACT)
-    rounded = row.attribution(lambda x: forward(x).to(dtype), seed=0, **row.options)
-    found = rounded.attribute(x.double(), baselines=reference.double())
-    (right,) = oracle(
-        lambda x: forward(x).to(dtype).double(), (x.double(),), (reference.double().expand(3, 4),)
-    )
+    found = row.attribution(forward, seed=0, **row.options).attribute(X, baselines=REFERENCE)
+    (right,) = oracle(lambda x: forward(x).double(), (X,), (REFERENCE.expand(3, 4),))
     torch.testing.assert_close(found, right, **EXACT)
 
 
@@ -328,15 +290,11 @@ def test_low_precision_among_the_methods_of_an_aggregate():
 
 
 @every_row
-def test_inside_inference_mode_and_with_double_precision_by_default(row):
-    method = row.attribution(NET, seed=0, **row.options)
+def test_double_precision_by_default(row):
     (right,) = oracle(NET, (X,), (REFERENCE.expand(3, 4),))
-    with torch.inference_mode():
-        found = method.attribute(X * 1, baselines=REFERENCE * 1)
-    torch.testing.assert_close(found.clone(), right, **EXACT)
     torch.set_default_dtype(torch.float64)
     try:
-        found = method.attribute(X, baselines=REFERENCE)
+        found = row.attribution(NET, seed=0, **row.options).attribute(X, baselines=REFERENCE)
     finally:
         torch.set_default_dtype(torch.float32)
     torch.testing.assert_close(found, right, **EXACT)

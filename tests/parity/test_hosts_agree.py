@@ -1,7 +1,5 @@
 """The same network through both hosts: the same numbers from the same seed."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
@@ -130,21 +128,6 @@ def test_shear_by_its_cooperators(options, activation, grouped):
     assert got[3][0].cooperators.tolist() == [wanted] * N_ROWS
 
 
-def test_own_scores_mean_the_same_players():
-    net = network(N_FEATURES, N_OUTPUTS)
-    rows, background = examples(N_ROWS, N_FEATURES), examples(1, N_FEATURES, seed=5)
-    scores = np.random.default_rng(0).random((N_ROWS, N_FEATURES, N_FEATURES))
-    got = both(
-        shap_ext.ShearExplainer,
-        captum_ext.Shear,
-        {"cooperators": scores},
-        net,
-        rows,
-        background,
-    )
-    check(*got)
-
-
 @pytest.mark.parametrize("row", OF_CLASSES, ids=[row.id for row in OF_CLASSES])
 def test_every_estimator(row):
     # One row has columns that equal the background. They are set aside, so that the rows have
@@ -157,17 +140,3 @@ def test_every_estimator(row):
     )
     check(*got, atol=row.learned_rounding)
     assert (got[1][1, :, 3:6] == 0).all()
-
-
-def test_images():
-    net = nn.Sequential(nn.Flatten(), network(N_FEATURES, N_OUTPUTS)).eval()
-    rows, background = examples(N_ROWS, 3, 4), torch.zeros(1, 3, 4, dtype=torch.float64)
-    for cooperators in ("hessian", "gradient"):
-        through_shap = shap_ext.ShearExplainer(net, seed=7, cooperators=cooperators)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that absent features are zero
-            explanation = through_shap(rows.numpy(), max_evals=BUDGET, silent=True)
-        made = captum_ext.Shear(net, seed=7, cooperators=cooperators).attribute(
-            rows, baselines=background, n_samples=BUDGET
-        )
-        np.testing.assert_allclose(explanation.values, made.permute(0, 2, 3, 1).numpy(), **SAME)

@@ -17,7 +17,6 @@ from tests.helpers.reference_games import (
     TableGame,
     additive_game,
     asked_for_estimate,
-    from_function,
     quadratic_game,
     random_game,
     smooth_game,
@@ -427,27 +426,3 @@ def test_both_hosts_refuse_too_small_a_budget_in_their_own_words(row, played):
         through_shap(row, played.values, 0, max_evals=budget)
     with pytest.raises(ValueError, match=f"n_samples{told}"):
         through_captum(row, played.values, 0, n_samples=budget)
-
-
-@over(map(detached, SEVERAL))
-def test_features_at_their_reference_cost_nothing_in_both_hosts(row):
-    """Two of seven: 2^5 coalitions are left, so that the result is exact."""
-    game = from_function(lambda z: np.sin(z @ np.arange(1.0, M + 1)), M)
-    values = game.values.repeat(2, axis=0)
-    model, x, seen = lookup(values, 2)
-    x[:, [0, 3]] = 0
-    budget = budget_of(row)
-    exact = game_shapley_values(
-        TableGame(game.values[:, np.arange(2**M) & ~0b0001001], active=None)
-    )[0, :, 0]
-    explainer = row.explainer(lambda x: model(x)[:, 0], np.zeros((1, M)), seed=0, **row.options)
-    found = explainer(x, max_evals=budget, silent=True).values
-    np.testing.assert_allclose(found, np.array([exact, exact]), atol=1e-10)
-    method = row.attribution(
-        lambda x: torch.as_tensor(model(x.numpy())[:, 0]), seed=0, **row.options
-    )
-    found = method.attribute(torch.as_tensor(x), n_samples=budget).numpy()
-    np.testing.assert_allclose(found, np.array([exact, exact]), atol=1e-10)
-    assert (found[:, [0, 3]] == 0).all()
-    n_checked = explainer.last_estimate.check_evaluations + method.last_estimate.check_evaluations
-    assert sum(seen) == 2 * 2 * 32 + n_checked

@@ -152,36 +152,6 @@ def test_integer_scores_and_classes_of_a_value_function():
     np.testing.assert_allclose(found, expected, **SAME)
 
 
-@pytest.mark.parametrize(
-    ("options", "call", "match"),
-    [
-        ({"value_function": "expected_log_probability"}, {"target": 1}, "target must be None"),
-        (
-            {"value_function": captum_ext.ValueFunction("margin", classes=1)},
-            {"target": 1},
-            "both name a class",
-        ),
-        ({"value_function": "margin"}, {"target": (1,)}, "target must be one class"),
-        ({"value_function": "margin"}, {"target": 7}, "class 7, but the model has 3"),
-    ],
-)
-def test_targets_that_do_not_go_with_a_value_function(options, call, match):
-    if call["target"] == (1,):
-        call = {"target": [(1,), (0,), (2,)]}
-    with pytest.raises(InvalidArgumentError, match=match):
-        captum_ext.RandomOrder(network(M, K), **options).attribute(examples(R, M), **call)
-
-
-def test_outputs_that_are_not_those_of_a_classifier():
-    x = examples(R, M)
-    method = captum_ext.RandomOrder(lambda x: x.sum(), value_function="margin")
-    with pytest.raises(InvalidArgumentError, match="one value for the whole batch"):
-        method.attribute(x)
-    method = captum_ext.RandomOrder(lambda x: x.reshape(-1, 3, 3), value_function="margin")
-    with pytest.raises(InvalidArgumentError, match=r"outputs of shape \(B, classes\)"):
-        method.attribute(x)
-
-
 def test_links_and_value_functions_do_not_mix():
     import shap
 

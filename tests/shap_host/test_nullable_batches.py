@@ -55,25 +55,6 @@ def test_kept_columns_may_lack_entries_that_the_example_has(cells, kept):
     assert explain(frame[:2])["kept"].dtype == example["kept"].dtype
 
 
-@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
-def test_a_model_of_plain_frames_gets_plain_frames(backend):
-    """An engine's batches may have types of pandas or Arrow that the background has not."""
-    if backend == "pyarrow":
-        pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"x": [1.5, np.nan], "y": [3.0, 4.0]})
-    seen = []
-
-    def of_frames(rows):
-        seen.extend(rows.dtypes)
-        return rows["x"].fillna(9.0).to_numpy() * rows["y"].to_numpy()
-
-    explainer = shap_ext.EnumerationExplainer(of_frames, frame.iloc[:1] * 0, seed=0)
-    batch = frame.convert_dtypes(dtype_backend=backend)
-    answer = explainer.batch_function(batch.head(1))(batch)
-    np.testing.assert_array_equal(answer[["shap_x", "shap_y"]], explainer(frame).values)
-    assert set(seen) == {np.dtype(float)}
-
-
 MIXED = pd.DataFrame(
     {
         "x": [1.5, -2.5, 0.5, 4.0],

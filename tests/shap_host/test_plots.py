@@ -21,16 +21,9 @@ pytestmark = [
 
 N_ROWS = 110  # monitoring plots want more than 100
 COLUMNS = [
-    "age",
-    "colour_blue",
-    "colour_green",
-    "colour_red",
-    "weight",
-    "height",
-    "flag",
-    "hours",
+    "age", "colour_blue", "colour_green", "colour_red", "weight", "height", "flag", "hours",
     "score",
-]
+]  # fmt: skip
 GROUPS = {"colour": COLUMNS[1:4]}
 
 

@@ -149,27 +149,16 @@ def test_compute_time_is_that_of_the_call():
 
 @every_name
 def test_explain_row_takes_what_shap_passes(name):
-    # As shap's own __call__ calls it.
-    made = build(name).explain_row(
-        X[0],
-        max_evals=512,
-        main_effects=False,
-        error_bounds=False,
-        batch_size="auto",
-        outputs=None,
-        silent=True,
-    )
+    arguments = {  # with which shap's own __call__ calls it
+        "max_evals": 512,
+        "main_effects": False,
+        "error_bounds": False,
+        "outputs": None,
+        "silent": True,
+    }
+    made = build(name).explain_row(X[0], batch_size="auto", **arguments)
     theirs = shap.ExactExplainer(curved, BACKGROUND)
-    wanted = theirs.explain_row(
-        X[0],
-        max_evals=512,
-        main_effects=False,
-        error_bounds=False,
-        batch_size=10,
-        outputs=None,
-        interactions=False,
-        silent=True,
-    )
+    wanted = theirs.explain_row(X[0], batch_size=10, interactions=False, **arguments)
     np.testing.assert_allclose(made["values"], wanted["values"], rtol=0, atol=1e-9)
     np.testing.assert_allclose(made["expected_values"], wanted["expected_values"], atol=1e-9)
     assert [tuple(shape) for shape in made["mask_shapes"]] == [

@@ -190,16 +190,6 @@ def test_segments_that_touch_are_neighbours():
     np.testing.assert_allclose(on_line.values, columns.values, **ROUNDING)
 
 
-def test_series_by_windows():
-    series = IMAGES[..., 0]
-    found = shap.Explainer(
-        lambda x: np.square(x).sum(axis=(1, 2)), Superpixels((3, 8), 0.0), algorithm="oddgp"
-    )(series)
-    np.testing.assert_allclose(
-        found.values[:, ::2], np.square(series).reshape(2, 3, 2, 8).mean(axis=2), **ROUNDING
-    )
-
-
 def test_criteria_rank_segments():
     masker = Superpixels(LABELS, 0.5)
     found = shap.Explainer(model, masker, algorithm="enumeration")(IMAGES)

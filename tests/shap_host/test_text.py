@@ -49,19 +49,9 @@ class Tokenizer:
 
     def __init__(self):
         words = [
-            "[CLS]",
-            "[SEP]",
-            "[MASK]",
-            "this",
-            "is",
-            "not",
-            "good",
-            "the",
-            "film",
-            "was",
-            "so",
+            "[CLS]", "[SEP]", "[MASK]", "this", "is", "not", "good", "the", "film", "was", "so",
             "...",
-        ]
+        ]  # fmt: skip
         self.ids = {word: place for place, word in enumerate(words)}
         self.words = words
         self.mask_token_id, self.sep_token_id = self.ids["[MASK]"], self.ids["[SEP]"]

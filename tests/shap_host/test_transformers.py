@@ -21,23 +21,9 @@ tokenizers = pytest.importorskip("tokenizers", reason="needs transformers and to
 torch = pytest.importorskip("torch", reason="needs torch")
 
 WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "...",
-    "this",
-    "film",
-    "is",
-    "not",
-    "good",
-    "bad",
-    "very",
-    "a",
-    "the",
-    "was",
-]
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "...", "this", "film", "is", "not", "good",
+    "bad", "very", "a", "the", "was",
+]  # fmt: skip
 TEXTS = ["this film is not good", "very bad", "not a film"]
 SINGLE: Tolerances = {"rtol": 0, "atol": 2e-5}
 """For single precision, log odds of order ten, and sums over padded batches of several sizes."""
