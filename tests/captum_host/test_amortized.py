@@ -167,20 +167,6 @@ def test_tokens():
     assert made.dtype.is_floating_point
 
 
-def test_files(net, fitted, tmp_path):
-    x = examples(10, N, seed=5)
-    fitted.save_trained(tmp_path / "a")
-    loaded = SimShap(net, seed=0).load_trained(tmp_path / "a")
-    torch.testing.assert_close(loaded.attribute(x), fitted.attribute(x), rtol=0, atol=0)
-    torch.testing.assert_close(
-        loaded.attribute(x, target=1), fitted.attribute(x, target=1), rtol=0, atol=0
-    )
-    with pytest.raises(InvalidArgumentError, match="another model"):
-        SimShap(network(N, 3, seed=7)).load_trained(tmp_path / "a")
-    with pytest.raises(InvalidArgumentError, match="another reference"):
-        SimShap(net).load_trained(tmp_path / "a", baselines=1.0)
-
-
 def test_both_hosts_learn_the_same(net, tmp_path):
     shap = pytest.importorskip("shap")
     import shap_ext  # noqa: F401

@@ -91,16 +91,6 @@ def test_names_read_well():
     assert MyShear.get_name() == "My Shear"
 
 
-def test_docstrings_name_every_argument():
-    names = list(inspect.signature(Exact.attribute).parameters)[1:]
-    assert inspect.getdoc(Exact.attribute)
-    for name in names:
-        assert f"{name} :" in (inspect.getdoc(Exact.attribute) or ""), name
-    for method in METHODS:
-        for name in list(inspect.signature(method).parameters):
-            assert f"{name} :" in (inspect.getdoc(method) or ""), (method, name)
-
-
 def test_shared_parameters_are_filled_in():
     for name in captum_ext.__all__:
         doc = getattr(captum_ext, name).__doc__

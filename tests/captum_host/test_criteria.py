@@ -71,13 +71,6 @@ def test_edge_indices_belong_to_no_example(n_examples):
             criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
 
 
-def test_attributions_of_no_examples():
-    with pytest.raises(InvalidArgumentError, match="no examples"):
-        criteria.complexity(torch.zeros(0, 4))
-    with pytest.raises(InvalidArgumentError, match="at least one feature"):
-        criteria.complexity(torch.zeros(3, 0))
-
-
 def test_distributions_of_baselines_belong_to_no_example():
     """As many rows as there are examples; the neighbours in a call are more."""
     background, around = BaselineDistribution(examples(2, 5)), Neighbourhood(0.1, keep="all")
@@ -141,6 +134,8 @@ def test_log_odds_of_the_predicted_class():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: criteria.complexity(torch.zeros(0, 4)), "no examples"),
+        (lambda: criteria.complexity(torch.zeros(3, 0)), "at least one feature"),
         (lambda: criteria.complexity(torch.ones(3)), r"x\[None\]"),
         (lambda: criteria.monotonicity(X[:, :3], one, X), r"shapes of the inputs, \[\(4, 5\)\]"),
         (

@@ -96,15 +96,8 @@ def test_values_are_bit_for_bit_those_of_attribute():
     plt.close("all")
 
 
-@pytest.mark.parametrize("is_nan", [True, False])
-def test_coalitions_without_a_value_get_another(is_nan):
-    def value(coalitions):
-        values, fails = first(coalitions).clone(), coalitions.sum(dim=1) == 2
-        if fails.any() and not is_nan:
-            raise RuntimeError("nothing to train on")
-        values[fails] = torch.nan
-        return values
-
+def test_coalitions_without_a_value_get_another():
+    value = lambda coalitions: first(coalitions).where(coalitions.sum(dim=1) != 2, torch.nan)  # noqa: E731
     with pytest.warns(ShapleyExtWarning, match="is on_error: 15. First: "):
         found = explain_game(value, M, on_error=lambda coalition: 2.0 * coalition.sum())
     replaced = lambda some: 4.0 if len(some) == 2 else TABLE[sum(1 << one for one in some), 0]  # noqa: E731

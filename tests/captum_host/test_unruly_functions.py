@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from captum_ext import (
     AVA,
@@ -231,24 +230,6 @@ def test_attributions_for_shap_of_arrays_are_copied():
     attributions_of_rows(method, rows + 1, {})
     torch.testing.assert_close(torch.as_tensor(first), 2 * X[:2])
     torch.testing.assert_close(torch.as_tensor(rows), X[:2])
-
-
-class Forces(nn.Module):
-    """Energies and forces of particles, as networks of potentials compute them."""
-
-    def forward(self, positions):
-        with torch.enable_grad():
-            positions.requires_grad_()
-            energy = NET(positions)[:, 0].sum()
-            (forces,) = torch.autograd.grad(-energy, positions, create_graph=True)
-        return forces
-
-
-@pytest.mark.parametrize("kind", [Exact, Shear, OddGP])
-def test_forces(kind):
-    found = kind(Forces(), seed=0).attribute(X)
-    (right,) = oracle(Forces(), (X,), (0 * X,))
-    torch.testing.assert_close(found, right.detach(), **EXACT)
 
 
 # Outputs that cannot be explained

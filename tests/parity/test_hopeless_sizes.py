@@ -120,18 +120,6 @@ def test_least_squares_of_more_coalitions_than_a_number_holds(options):
     assert np.isfinite(design.weights).all()
 
 
-def test_least_squares_of_two_evaluations_for_each_of_many_players():
-    weights = np.random.default_rng(0).normal(size=1100)
-    explainer = shap.Explainer(
-        lambda x: x @ weights, np.zeros((1, 1100)), algorithm="leastsquares", seed=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = explainer(np.ones((1, 1100)), max_evals=2400)
-    np.testing.assert_allclose(found.values[0], weights, atol=1e-9)
-    assert (explainer.last_estimate.standard_errors < 1e-9).all()
-
-
 def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sysconf", lambda _: 2**17)  # pages, and bytes of each
     container = tmp_path / "memory.max"

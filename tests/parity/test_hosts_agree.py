@@ -8,7 +8,7 @@ from torch import nn
 import captum_ext
 import shap_ext
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import OF_CLASSES, SEVERAL
+from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -80,25 +80,6 @@ def check(explanation, values, errors, last, *, places=None, atol=1e-9):
 
 def budget_of(row):
     return row.budget(N_FEATURES, BUDGET)
-
-
-@pytest.mark.parametrize("row", SEVERAL, ids=[row.id for row in SEVERAL])
-def test_groups(row):
-    net = network(N_FEATURES, N_OUTPUTS)
-    rows, background = examples(N_ROWS, N_FEATURES), examples(1, N_FEATURES, seed=5)
-    got = both(
-        row.explainer,
-        row.attribution,
-        row.options,
-        net,
-        rows,
-        background,
-        groups=GROUPS,
-        feature_mask=ids,
-        budget=row.budget(9, 150),
-    )
-    first = [int((ids == player).nonzero()[0]) for player in range(9)]
-    check(*got, places=first, atol=row.learned_rounding)
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,10 @@ from tests.helpers.optional import nn, torch
 
 quantus = pytest.importorskip("quantus")
 
-from shapley_adapters.criteria import complexity, faithfulness, sensitivity  # noqa: E402
-from tests.helpers.reference_games import TableGame  # noqa: E402
+from shapley_adapters.criteria import sensitivity  # noqa: E402
 
 N_FEATURES, N_ROWS = 8, 6
 QUIET: dict[str, Any] = {"disable_warnings": True, "display_progressbar": False}
-
-
-class AsDouble(nn.Module):
-    """Undo that quantus brings inputs to single precision."""
-
-    def forward(self, x):
-        return x.double()
 
 
 def network():
@@ -30,18 +22,6 @@ def network():
 
 def numbers(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def outputs_for_coalitions(net, rows, classes):
-    """Return the games of rows with zeros for what is absent, as a table."""
-    places = np.arange(2**N_FEATURES)
-    present = (places[:, None] >> np.arange(N_FEATURES)) % 2 == 1
-    with torch.no_grad():
-        values = [
-            net(torch.as_tensor(present * row)).numpy()[:, c]
-            for row, c in zip(rows, classes, strict=True)
-        ]
-    return TableGame(np.array(values)[..., None])
 
 
 def call(metric, net, rows, classes, attributions, **options):
@@ -55,49 +35,6 @@ def call(metric, net, rows, classes, attributions, **options):
         **options,
     )
     return np.array(found, dtype=float)
-
-
-def test_complexity():
-    """quantus adds 1e-12 within the logarithm."""
-    rows, attributions = numbers(N_ROWS, N_FEATURES), numbers(N_ROWS, N_FEATURES, seed=1)
-    metric = quantus.Complexity(abs=True, normalise=False, **QUIET)
-    theirs = call(metric, network(), rows, np.zeros(N_ROWS, dtype=int), attributions)
-    np.testing.assert_allclose(complexity(attributions), theirs, atol=1e-9)
-
-
-def test_faithfulness():
-    """quantus draws subsets with repetition: the standard error of its correlation is 1/√n."""
-    net, rows = network(), numbers(N_ROWS, N_FEATURES)
-    attributions, classes = numbers(N_ROWS, N_FEATURES, seed=1), np.arange(N_ROWS) % 3
-    n_runs = 2000
-    metric = quantus.FaithfulnessCorrelation(
-        nr_runs=n_runs,
-        subset_size=3,
-        perturb_func=put_zeros,
-        similarity_func=correlations,
-        abs=False,
-        normalise=False,
-        return_aggregate=False,
-        **QUIET,
-    )
-    np.random.seed(0)  # noqa: NPY002  quantus draws from the global generator
-    flat = nn.Sequential(nn.Flatten(), AsDouble(), net).eval()  # quantus wants a channel
-    theirs = call(metric, flat, rows[:, None], classes, attributions[:, None])
-    ours = faithfulness(
-        attributions, outputs_for_coalitions(net, rows, classes), subset_size=3, n_subsets=10**6
-    )
-    assert (abs(theirs - ours) < 5 / np.sqrt(n_runs)).all()
-    assert np.ptp(ours) > 10 / np.sqrt(n_runs)
-
-
-def put_zeros(arr, indices, **_):
-    changed = arr.copy()
-    np.put_along_axis(changed, np.asarray(indices), 0.0, axis=1)
-    return changed
-
-
-def correlations(a, b, **_):
-    return np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b, strict=True)])
 
 
 @pytest.mark.parametrize("name", ["MaxSensitivity", "AvgSensitivity"])

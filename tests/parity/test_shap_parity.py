@@ -13,7 +13,6 @@ from tests.helpers.optional import nn, torch
 pytestmark = pytest.mark.versions
 
 SEEDS = range(40)
-SEEDS_OF_SHAP = range(8)  # whose estimators are slower
 N_FEATURES = 9  # 2^9 = 512 coalitions
 BUDGET = 200
 N_ROWS = 4
@@ -149,45 +148,3 @@ def test_estimates_agree_with_the_exact_explainer(explainer, model, masker, exac
     assert disagreement(1.03 * mean, exact, error) > LIMIT
     assert disagreement(-mean, exact, error) > LIMIT
     assert disagreement(np.roll(mean, 1, axis=0), exact, error) > LIMIT
-
-
-def theirs_permutation(function, masker, seed):
-    # shap seeds the global generator here, for want of one of its own.
-    explainer = shap.PermutationExplainer(function, masker, seed=seed)
-    return explainer(X, max_evals=BUDGET, silent=True).values
-
-
-def theirs_kernel(function, masker, seed):
-    np.random.seed(seed)  # noqa: NPY002
-    explainer = shap.KernelExplainer(function, masker.data)
-    return explainer.shap_values(X, nsamples=BUDGET, l1_reg=False, silent=True)
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (shap_ext.RandomOrderExplainer, theirs_permutation),
-        (shap_ext.LeastSquaresExplainer, theirs_kernel),
-    ],
-    ids=["permutation", "kernel"],
-)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_estimates_agree_with_shaps_estimators(ours, theirs, model, masker):
-    function, state = as_function(model), np.random.get_state()  # noqa: NPY002
-    try:
-        others = np.array([theirs(function, masker, seed) for seed in SEEDS_OF_SHAP])
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-    values, errors = estimates(ours, model, masker, SEEDS_OF_SHAP)
-    others = others.reshape(values.shape)
-    # Both means are random. Ours knows its error; theirs is that of its spread over the seeds.
-    mean, other = values.mean(axis=0), others.mean(axis=0)
-    own = (errors**2).mean(axis=0) / len(SEEDS_OF_SHAP)
-    spread = others.var(axis=0, ddof=1) / len(SEEDS_OF_SHAP)
-    error = np.sqrt(own + spread)
-    assert disagreement(mean, other, error) < LIMIT
-    assert disagreement(mean[:, np.roll(np.arange(N_FEATURES), 1)], other, error) > LIMIT
-    assert disagreement(mean[:, ::-1], other, error) > LIMIT
-    assert disagreement(mean / 2, other, error) > LIMIT
-    assert disagreement(-mean, other, error) > LIMIT

@@ -18,11 +18,10 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
 )
 from shapley_adapters.pipeline.settings import rounded_seconds
-from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.clock import Clock
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
-from tests.helpers.reference_games import FunctionGame, TableGame, smooth_game
+from tests.helpers.reference_games import FunctionGame
 
 needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 SPEEDS = pytest.mark.parametrize("seconds", [1e-6, 5e-5, 5e-3])
@@ -292,17 +291,6 @@ def test_a_budget_never_asks_for_more_players_than_are_enumerated(clock):
     with pytest.raises(BudgetError, match="limited to 20"):
         core.estimate(game, core.RandomOrder(), settings)
     _ = clock
-
-
-def test_exact_values_through_the_core(clock):
-    game = smooth_game(6, n_rows=3)
-    result = core.estimate(game, core.OddGP(), core.Settings(seed=0, max_seconds=1.0))
-    assert result.enumerated.all() and result.budget == 64
-    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
-    n_asked = len(game.asked)
-    n_counted = result.evaluations.sum() + result.timing_evaluations + result.check_evaluations
-    assert n_asked == n_counted
-    assert isinstance(game, TableGame) and clock.now == 0.0
 
 
 # --- our own work without a limit of time ---

@@ -145,7 +145,9 @@ CASES = [
         model=lambda a, b: a.sum(axis=1),
     ),
     # Texts
-    wrong(TYPE, "X must be .* list of rows.* str", x="a text", **TEXT),
+    wrong(
+        TYPE, r"X must be .* list of rows.* got str\. Pass a list of texts, \[X\]", x="a", **TEXT
+    ),
     wrong(VALUE, "X, row 1: .* cannot read ''", x=["a", ""], **TEXT),
     wrong(VALUE, "X, row 1: .* None", x=["a", None], **TEXT),
     wrong(VALUE, "X, row 0: .* cannot read", x=pd.DataFrame({"a": ["b"]}), **TEXT),

@@ -78,17 +78,6 @@ def test_a_model_object_has_the_values_of_shaps_default(model, labels, name, as_
     np.testing.assert_array_equal(streamed.values, explained.values)
 
 
-def test_trees_agree_with_enumeration():
-    model = lightgbm_classifier().fit(ROWS, LABELS)
-    explained = best(model)(ROWS[:2])
-
-    def margin(x):
-        return model.predict_proba(x, raw_score=True)
-
-    for row, values in zip(ROWS, explained.values, strict=False):
-        np.testing.assert_allclose(values, enumerated(margin, row), atol=1e-6)
-
-
 def enumerated(function, row):
     return shapley_values(len(row), masked_model_values(function, row, BACKGROUND))
 
@@ -137,18 +126,6 @@ def test_values_that_do_not_sum_to_the_outputs_are_not_taken():
     np.testing.assert_allclose(
         explained.values[0], enumerated(model.decision_function, ROWS[0]), atol=1e-10
     )
-
-
-def test_models_that_shap_refuses_are_explained():
-    """TreeExplainer raises an error for splits by categories with a background."""
-    rows = pd.DataFrame(ROWS, columns=list("abcdefg"))
-    rows["c"] = pd.Categorical(np.where(ROWS[:, 2] > 0, "u", "v"))
-    model = lightgbm_classifier().fit(rows, LABELS)
-    explainer = best(model, rows[:40])
-    explained = explainer(rows[:3])
-    sums = explained.values.sum(axis=1) + explained.base_values
-    np.testing.assert_allclose(sums, model.predict(rows[:3], raw_score=True), atol=1e-10)
-    assert explainer.last_estimate.enumerated.all()
 
 
 @pytest.mark.parametrize(

@@ -99,21 +99,6 @@ def test_texts_beside_columns():
     assert [list(tokens) for tokens in of_texts.data][1] == ["good"]
 
 
-def test_two_texts():
-    def model(first, second):
-        return first_output(first) * np.array([len(text) for text in second])
-
-    masker = shap.maskers.Composite(shap.maskers.Text(by_spaces), shap.maskers.Text(by_spaces))
-    others = ["a b c", "a", "b b"]
-    first, second = shap.Explainer(model, masker, algorithm="shear", seed=0)(TEXTS, others)
-    for place in range(3):
-        joint = first.values[place].sum() + second.values[place].sum() + first.base_values[place]
-        full = model([TEXTS[place]], [others[place]])[0]
-        np.testing.assert_allclose(joint, full, **ROUNDING)
-        assert len(first.values[place]) == len(TEXTS[place].split())
-        assert len(second.values[place]) == len(others[place].split())
-
-
 def test_the_row_as_it_is_beside_the_masked_one():
     def kept(masked, whole):
         return np.array([len(a) / len(b) for a, b in zip(masked, whole, strict=True)])

@@ -88,20 +88,17 @@ def test_classifiers_without_probabilities_are_explained_by_their_scores(kind, l
     np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
 
 
-def test_outlier_detectors_are_explained_by_their_scores():
-    model = sklearn.neighbors.LocalOutlierFactor(novelty=True).fit(TRAIN)
-    wanted = oracle(model.decision_function, X, BACKGROUND)
-    np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
-
-
-def test_foreign_classifiers_are_explained_by_their_scores():
-    wanted = oracle(curved, X, BACKGROUND)
-    np.testing.assert_allclose(explain(ForeignWithScores()).values, wanted, **ROUNDING)
-
-
-def test_mixtures_are_explained_by_their_probabilities():
-    model = sklearn.mixture.GaussianMixture(3, random_state=0).fit(TRAIN)
-    wanted = oracle(model.predict_proba, X, BACKGROUND)
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (sklearn.neighbors.LocalOutlierFactor(novelty=True).fit(TRAIN), "decision_function"),
+        (sklearn.mixture.GaussianMixture(3, random_state=0).fit(TRAIN), "predict_proba"),
+        (ForeignWithScores(), "decision_function"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_detectors_mixtures_and_foreign_classifiers(model, method):
+    wanted = oracle(getattr(model, method), X, BACKGROUND)
     np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
 
 

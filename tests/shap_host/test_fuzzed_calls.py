@@ -317,7 +317,8 @@ def groupings(random, n_columns, is_faulty):
         wrong = [{"a": [0], "b": [0]}, {"a": [n_columns]}, [[0]], {"a": []}]
         return random.choice(wrong), own
     if n_columns > 1 and random.random() < 0.5:
-        return {"both": [0, n_columns - 1]}, [[0, n_columns - 1], *own[1:-1]]
+        pair = sorted(random.sample(range(n_columns), 2))
+        return {"both": pair}, [pair if [pair[0]] == one else one for one in own if one != pair[1:]]
     return None, own
 
 

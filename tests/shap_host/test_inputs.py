@@ -97,15 +97,6 @@ def test_missing_values_of_absent_columns_do_not_leak(name):
         np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
 
 
-def test_missing_in_row_and_background_alike_is_exactly_zero():
-    def model(x):
-        return np.where(np.isnan(x), -1.0, x).sum(axis=1) ** 2
-
-    sv = explain(model, np.array([[np.nan, 1.0, 2.0]]), np.array([[np.nan, 3.0, 4.0]]))
-    assert sv.values[0, 0] == 0.0
-    assert (sv.values[0, 1:] != 0).all()
-
-
 def test_later_changes_of_the_background_do_not_reach_the_explainer():
     x, background = rows(2, 4), rows(3, 4, seed=1)
     explainer = shap.Explainer(curved, background, algorithm="shear", seed=0)

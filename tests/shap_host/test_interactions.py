@@ -55,14 +55,6 @@ def test_enumerated_interactions_are_those_of_the_definition(index):
     assert not explanation.error_std.any()
 
 
-def test_shap_s_exact_explainer_has_the_taylor_interactions():
-    X = rows(2, 5)
-    background = np.zeros((1, 5))
-    expected = shap.ExactExplainer(model, background)(X, interactions=2).values
-    found = explainer(background=background)(X, interactions="shapley_taylor").values
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-
-
 @pytest.mark.parametrize("algorithm", ["oddgp", "best", "leastsquares"])
 def test_estimates_have_the_form_of_tree_explainer(algorithm):
     X = rows()

@@ -173,24 +173,6 @@ def test_whole_numbers_for_networks_of_floats(name):
         np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
 
 
-@every_name
-def test_modules_of_one_output_in_either_shape(name):
-    class Squeezed(nn.Module):
-        def __init__(self, net):
-            super().__init__()
-            self.net = net
-
-        def forward(self, x):
-            return self.net(x)[:, 0]
-
-    net = network(5)
-    flat, column = explain(Squeezed(net), name=name), explain(net, name=name)
-    np.testing.assert_array_equal(flat.values, column.values)
-    assert flat.values.shape == column.values.shape == (3, 5)
-    assert flat.base_values.shape == column.base_values.shape == (3,)
-    np.testing.assert_array_equal(flat.base_values, column.base_values)
-
-
 def test_a_module_wrapped_by_shap_and_a_subclassed_module():
     net = network(5)
     wanted = explain(net).values

@@ -95,35 +95,6 @@ def test_names_may_be_any_sequence():
     assert list(sv.output_names) == ["u", "v", "w"]
 
 
-@every_name
-def test_slices(name):
-    options = {"feature_names": COLUMNS, "output_names": ["u", "v", "w"]}
-    sv = build(name, curved_columns, **options)(X, error_bounds=True, **budget(name, 150))
-    one = sv[1]
-    assert one.shape == (9, 3)
-    assert one.base_values.shape == (3,)
-    np.testing.assert_array_equal(one.data, X[1])
-    column = sv[:, 2]
-    assert column.shape == (3, 3)
-    assert column.feature_names == "c"
-    np.testing.assert_array_equal(column.data, X[:, 2])
-    np.testing.assert_array_equal(sv[:, "c"].values, sv.values[:, 2])
-    for output in (sv[..., 1], sv[:, :, 1], sv[:, :, "v"]):
-        assert output.shape == (3, 9)
-        np.testing.assert_array_equal(output.values, sv.values[..., 1])
-        np.testing.assert_array_equal(output.base_values, sv.base_values[..., 1])
-        np.testing.assert_array_equal(output.upper_bounds, sv.upper_bounds[..., 1])
-        np.testing.assert_array_equal(output.error_std, sv.error_std[..., 1])
-        np.testing.assert_array_equal(output.data, X)
-    single = sv[0, :, 1]
-    assert np.ndim(single.base_values) == 0
-    assert single.shape == single.lower_bounds.shape == (9,)
-    several = sv[1:]
-    assert several.shape == (2, 9, 3)
-    np.testing.assert_array_equal(several.error_std, sv.error_std[1:])
-    assert len(sv) == 3
-
-
 def test_slices_of_groups_keep_what_is_shown():
     x = np.array([[1.0, 0, 3], [0, 1, 4]])
     sv = build(

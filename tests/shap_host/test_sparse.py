@@ -51,15 +51,6 @@ def test_sparse_rows_reach_the_model_sparse(name, form):
     assert all(call.has_canonical_format for call in seen.calls)
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, shap.maskers.Independent])
-def test_dense_rows_with_a_sparse_background_reach_the_model_dense(wrap):
-    seen = Seen(curved)
-    masker = wrap(scipy.sparse.csr_matrix(BACKGROUND))
-    sv = shap.Explainer(seen, masker, algorithm="enumeration")(X)
-    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
-    assert {type(call) for call in seen.calls} == {np.ndarray}
-
-
 def test_sparse_rows_without_a_masker_are_compared_with_zeros():
     explainer = shap.Explainer(of_sparse, algorithm="enumeration")
     with pytest.warns(ShapleyExtWarning, match="absent features are zero"):

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.shap_host.games import ROUNDING, Seen
 
@@ -254,14 +254,6 @@ def test_each_row_chooses_outputs_by_a_chain_of_operations():
         three, shap.maskers.Text(r"\W+"), algorithm="partition", output_names=list("ABC")
     )(texts, outputs=chain, silent=True)
     assert np.array(theirs.output_names).tolist() == np.array(sv.output_names).tolist()
-
-
-def test_a_text_that_is_no_list_is_refused_with_what_to_do():
-    called = []
-    explainer = shap.Explainer(called.append, shap.maskers.Text(r"\W+"), algorithm="oddgp")
-    with pytest.raises(InvalidArgumentTypeError, match=r"got str\. Pass a list of texts, \[X\]"):
-        explainer("so very good")
-    assert not called
 
 
 REVIEWS = ["good film", "bad film", "very good sound", "not a good film, a bad one"] * 5
