@@ -34,10 +34,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 from coalition_games import BoolArray, FloatArray, IntArray
-from core_games import CoreGame
+from core_games import CoreGame, share_inside
 from drawn_games import KINDS, drawn_game
 from large_games import LargeGame
-from zoo_cells import shares_inside
 from zoo_models import MODELS
 
 import shapley_adapters as core
@@ -92,7 +91,7 @@ def measured(games: list[LargeGame], estimator: Any, budget: int, seed: int) -> 
     errors = np.abs(found.values[:, :, 0] - exact).sum(axis=1) / np.abs(exact).sum(axis=1)
     return {
         "error": float(np.exp(np.log(np.maximum(errors, _LEAST_ERROR)).mean())),
-        "inside": shares_inside(found, exact)[0],
+        "inside": share_inside(found, exact),
         "ms": 1e3 * seconds / len(games),
     }
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from coalition_games import BoolArray, FloatArray, IntArray
+import numpy as np
+from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
 
 import shapley_adapters as core
 
@@ -34,6 +35,24 @@ class CoreGame(core.Game):
     def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
         """Return the values, (P, 1)."""
         return self.values_of(rows, coalitions)[:, None]
+
+
+def core_game(games: TabulatedGame) -> CoreGame:
+    """Return tabulated games as the core takes them."""
+    powers = 1 << np.arange(games.n_players)
+    return CoreGame(
+        lambda rows, coalitions: games.table[rows, coalitions @ powers],
+        games.n_players,
+        len(games.table),
+    )
+
+
+def share_inside(
+    found: core.Estimate, exact: FloatArray, confidence: float = 0.95, slack: Any = 1e-9
+) -> float:
+    """Return the share of exact values, (R, M), in intervals, up to rounding."""
+    lower, upper = (bound[:, :, 0] for bound in found.interval(confidence))
+    return float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
 
 
 class TimedEstimator:

@@ -9,12 +9,12 @@ their standard errors are with them. Fitted models of few features are tables of
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import comb
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, TabulatedGame
+from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
 from large_games import LargeGame, attention, converged, in_blocks
 from zoo_models import MODELS
-from zoo_values import values_of_vote
 
 Draw = Callable[[int, np.random.Generator], LargeGame]
 
@@ -152,6 +152,22 @@ def _vote(n_players: int, rng: np.random.Generator) -> LargeGame:
         lambda coalitions: (coalitions @ shares > shares.sum() / 2).astype(float),
         values_of_vote(shares),
     )
+
+
+def values_of_vote(shares: IntArray) -> FloatArray:
+    """Return the Shapley values of a vote, by counting the coalitions of each size and share."""
+    n_players, total = len(shares), int(shares.sum())
+    values = np.zeros(n_players)
+    for player, own in enumerate(shares):
+        counts = np.zeros((n_players, total + 1))
+        counts[0, 0] = 1.0
+        for other in np.delete(shares, player):
+            counts[1:, other:] += counts[:-1, : total + 1 - other].copy()
+        in_favour = np.arange(total + 1)
+        is_decided = (2 * in_favour <= total) & (2 * (in_favour + own) > total)
+        weights = [1 / (n_players * comb(n_players - 1, size)) for size in range(n_players)]
+        values[player] = weights @ counts[:, is_decided].sum(axis=1)
+    return values
 
 
 def _label_of_network(n_players: int, rng: np.random.Generator) -> LargeGame:

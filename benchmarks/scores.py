@@ -175,6 +175,14 @@ class Ratio:
     median: float
 
 
+def ratio_of(own: FloatArray, other: FloatArray, least: float) -> Ratio:
+    """Return a ratio of mean errors, (S, R); smaller ones than `least` count as this."""
+    first, second = (
+        ErrorScore("", 0, np.maximum(errors, least), 0, 0, 0) for errors in (own, other)
+    )
+    return first.ratio_to(second)
+
+
 def save_errors(scores: Sequence[ErrorScore], path: Path) -> None:
     """Write a line for each contender, budget, seed and row to a CSV file."""
     with path.open("w", newline="") as file:
