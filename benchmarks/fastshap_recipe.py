@@ -10,7 +10,6 @@ is left out, so that all of the evaluations are used; the best epoch counts.
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,16 +39,12 @@ class Recipe:
         All evaluations, and those of them that validation took.
     losses : list of float
         Losses on the validation rows, epoch by epoch.
-    seconds, validation_seconds : float
-        Time of the processor for all of the training, and for validation in it.
     """
 
     network: nn.Module
     evaluations: int
     validation_evaluations: int
     losses: list[float]
-    seconds: float
-    validation_seconds: float
 
     def explain(self, inputs: Tensor, rises: FloatArray) -> FloatArray:
         """Return attributions, (R, M), whose sums are the rises v(N) − v(∅), (R,)."""
@@ -87,14 +82,10 @@ def train_recipe(
     make : callable
         Makes the network.
     """
-    started = time.process_time()
     torch.manual_seed(seed)
     run = _Run(game, inputs, make(), np.random.default_rng(seed), n_evaluations)
     run.train(learning_rate)
-    seconds = time.process_time() - started
-    return Recipe(
-        run.network, run.n_evaluated, run.n_validation, run.losses, seconds, run.validation_seconds
-    )
+    return Recipe(run.network, run.n_evaluated, run.n_validation, run.losses)
 
 
 class _Run:
@@ -109,7 +100,7 @@ class _Run:
         n_evaluations: int,
     ) -> None:
         self.game, self.inputs, self.network, self.rng = game, inputs, network, rng
-        self.n_evaluated, self.losses, self.validation_seconds = 0, list[float](), 0.0
+        self.n_evaluated, self.losses = 0, list[float]()
         n_rows, n_players = len(game.rows), game.n_players
         self.sizes = np.arange(1, n_players)
         weights = 1 / (self.sizes * (n_players - self.sizes))
@@ -120,10 +111,9 @@ class _Run:
         every = np.arange(n_rows)
         self.empty = float(self._evaluate(every[:1], np.zeros((1, n_players), dtype=bool))[0])
         self.rises = torch.as_tensor(self._full(every) - self.empty).float()
-        before = self.n_evaluated, time.process_time()
+        before = self.n_evaluated
         self.coalitions, self.values = self._drawn(self.held_out, _VALIDATION_SAMPLES)
-        self.n_validation = self.n_evaluated - before[0] + n_held_out
-        self.validation_seconds += time.process_time() - before[1]
+        self.n_validation = self.n_evaluated - before + n_held_out
         per_epoch = len(self.rows) // _BATCH * _BATCH * _SAMPLES
         self.epochs = max(1, (n_evaluations - self.n_evaluated) // per_epoch)
 
@@ -136,14 +126,12 @@ class _Run:
         best: dict[str, Any] = {}
         for _ in range(self.epochs):
             self._epoch(optimizer)
-            started = time.process_time()
             with torch.no_grad():
                 loss = float(self._loss(self.held_out, self.coalitions, self.values))
             plateau.step(loss)
             if not self.losses or loss < min(self.losses):
                 best = copy.deepcopy(self.network.state_dict())
             self.losses.append(loss)
-            self.validation_seconds += time.process_time() - started
         self.network.load_state_dict(best)
 
     def _epoch(self, optimizer: torch.optim.Optimizer) -> None:
