@@ -19,9 +19,9 @@ from pathlib import Path
 import captum.attr
 import numpy as np
 import torch
-from adult import add_arguments
 from aggregation_sets import SETS, ExplainedSet
 from coalition_games import FloatArray, IntArray
+from data_files import add_folder_arguments
 
 from captum_ext import OddGP, Shear
 from captum_ext.attributions.coalition_attribution import CoalitionAttribution
@@ -317,7 +317,7 @@ def _save(scores: dict[str, FloatArray], path: Path) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_arguments(parser)
+    add_folder_arguments(parser)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
     parser.add_argument("--rows", type=int, default=100, help="inputs of each set")
     parser.add_argument("--pool", type=int, default=1000, help="rows in which AVA looks")

@@ -99,13 +99,14 @@ class _TwoSides(nn.Module):
 
 def adult(arguments: argparse.Namespace) -> ExplainedSet:
     """Return rows of Adult; the margin of the predicted class is explained."""
-    benchmark = prepare(arguments, arguments.rows + arguments.pool, arguments.seed)
+    n_rows = arguments.rows + arguments.pool
+    benchmark = prepare(arguments.data, arguments.cache, n_rows, seed=arguments.seed)
     model = _TwoSides(copy.deepcopy(benchmark.model.network)).eval()
     rows, pool = np.split(benchmark.rows, [arguments.rows])
     with torch.no_grad():
         classes = model(torch.as_tensor(rows)).argmax(1).numpy()
     return ExplainedSet(
-        name=f"Adult, {arguments.activation}",
+        name="Adult, elu",
         model=model,
         rows=rows,
         pool=pool,

@@ -23,9 +23,9 @@ import numpy.typing as npt
 import shap
 import torch
 from adult import training_rows
-from cases import add_case_settings, prepare
+from cases import prepare
 from coalition_games import FloatArray, ModelGame
-from contenders import our_explainer
+from data_files import add_folder_arguments
 from explained_models import Case, ExplainedModel
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
 from scipy.stats import norm
@@ -151,7 +151,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=tuple(TEST_ROWS), default="adult-elu")
-    add_case_settings(parser)
+    add_folder_arguments(parser)
     parser.add_argument("--rows", type=int, help="training rows; 8000 of Adult, else all")
     parser.add_argument("--test-rows", type=int)
     parser.add_argument("--epochs", type=int, default=30)
@@ -170,10 +170,10 @@ def _arguments() -> argparse.Namespace:
 def _prepared(arguments: argparse.Namespace) -> Amortized:
     name = arguments.model
     n_test = arguments.test_rows or TEST_ROWS[name]
-    case = prepare(name, argparse.Namespace(**{**vars(arguments), "rows": n_test}))
+    case = prepare(name, arguments.data, arguments.cache, n_test)
     features = None
     if name.startswith("adult"):
-        rows = training_rows(arguments)
+        rows = training_rows(arguments.data)
     else:
         table = (news if name.startswith("news") else companies)(arguments.data)
         rows = table.training_scores if name.endswith("net") else table.training
@@ -347,7 +347,7 @@ def _print_lines(lines: list[Line], size: float) -> None:
 
 
 def _by_oddgp(explained: ExplainedModel, budget: int) -> FloatArray:
-    explainer = our_explainer(explained, "oddgp", {"weights": "equal"}, 0)
+    explainer = explained.explainer("oddgp", 0, weights="equal")
     values: FloatArray = explainer(explained.rows, max_evals=budget, silent=True).values
     return values
 

@@ -1,17 +1,15 @@
-"""The models of the accuracy benchmark, by name."""
+"""Models of tables with their rows and Shapley values, by name."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import adult
+import numpy as np
 import torch
-from converged import converged
-from data_files import add_folder_arguments
-from digit_and_word_networks import digits, film_reviews
-from explained_models import Case, ExplainedModel, ReferenceValues
+from explained_models import Case, ReferenceValues
+from large_games import converged
 from table_models import breast_cancer, table_network, table_trees
 from tables import companies, news
 
@@ -23,90 +21,42 @@ TITLES = {
     "table-net": "Taiwanese bankruptcy, ReLU network",
     "news": "news articles, boosted trees",
     "news-net": "news articles, ReLU network",
-    "text": "film reviews, convolutional network",
-    "image": "digits, convolutional network, squares of 4 × 4 pixels",
-    "image-fine": "digits, convolutional network, squares of 2 × 2 pixels",
 }
 
-_ADULT = {"adult-elu": "elu", "adult-relu": "relu"}
-WITH_EXACT_VALUES = ("adult-elu", "adult-relu", "trees", "table", "news")
 
-
-def add_case_arguments(parser: argparse.ArgumentParser, default: str = "adult-elu") -> None:
-    """Add what chooses the model, its rows and how well they have to be known."""
-    parser.add_argument("--model", choices=tuple(TITLES), default=default)
-    parser.add_argument("--rows", type=int, default=40)
-    add_case_settings(parser)
-
-
-def add_case_settings(parser: argparse.ArgumentParser) -> None:
-    """Add what all models take."""
-    add_folder_arguments(parser)
-    parser.add_argument(
-        "--converged-evaluations",
-        type=int,
-        default=100_000,
-        help="evaluations a row where there are no exact values",
-    )
-
-
-def prepare(name: str, arguments: argparse.Namespace) -> Case:
+def prepare(name: str, data: Path, cache: Path, n_rows: int) -> Case:
     """Return a model, its rows and their Shapley values.
 
     Parameters
     ----------
     name : str
         One of `TITLES`.
-    arguments : argparse.Namespace
-        What `add_case_arguments` asks for; `rows` is how many rows to explain.
+    data, cache : Path
+        The folder of the data sets, and the one that keeps trained networks.
+    n_rows : int
+        How many rows to explain.
     """
     torch.set_num_threads(1)
-    explained, shapley = _made(name, arguments)
-    if shapley is None:
-        shapley = converged(name, explained, arguments.converged_evaluations, arguments.cache)
-    return Case(name, TITLES[name], explained, shapley)
-
-
-def prepare_model(name: str, arguments: argparse.Namespace) -> ExplainedModel:
-    """Return a model and its rows, where their Shapley values are not asked for."""
-    explained, _ = _made(name, arguments, with_values=False)
-    return explained
-
-
-def _made(
-    name: str, arguments: argparse.Namespace, with_values: bool = True
-) -> tuple[ExplainedModel, ReferenceValues | None]:
-    """Return a model, and its values where they are exact."""
-    if name in _ADULT:
-        benchmark = _adult(_ADULT[name], arguments)
-        values = benchmark.game().shapley_values() if with_values else None
-        exact = None if values is None else ReferenceValues.exact(values, "all coalitions")
-        return benchmark, exact
-    made = _makers(arguments)[name]()
-    explained, shapley = made if isinstance(made, tuple) else (made, None)
-    if len(explained.rows) < arguments.rows:
-        raise SystemExit(f"--rows {arguments.rows}: {TITLES[name]} has only {len(explained.rows)}.")
-    return explained, shapley
-
-
-def _makers(
-    arguments: argparse.Namespace,
-) -> dict[str, Callable[[], ExplainedModel | tuple[ExplainedModel, ReferenceValues]]]:
-    data, cache, n_rows = arguments.data, arguments.cache, arguments.rows
-    return {
-        "trees": partial(breast_cancer, n_rows),
-        "table": lambda: table_trees(companies(data), n_rows),
-        "table-net": lambda: table_network("bankruptcy", companies(data), cache, n_rows),
-        "news": lambda: table_trees(news(data), n_rows),
-        "news-net": lambda: table_network("news", news(data), cache, n_rows),
-        "text": partial(film_reviews, data, cache, n_rows),
-        "image": partial(digits, data, cache, n_rows, 4),
-        "image-fine": partial(digits, data, cache, n_rows, 2),
-    }
-
-
-def _adult(activation: str, arguments: argparse.Namespace) -> adult.AdultBenchmark:
-    of_adult = argparse.Namespace(
-        activation=activation, explain="margin", data=arguments.data, cache=arguments.cache
-    )
-    return adult.prepare(of_adult, arguments.rows)
+    if name.startswith("adult"):
+        explained = adult.prepare(data, cache, n_rows, name.removeprefix("adult-"))
+        values = explained.tabulated().shapley_values()
+        shapley = ReferenceValues.exact(values, "all coalitions")
+    elif name == "trees":
+        explained, shapley = breast_cancer(n_rows)
+    else:
+        table = (companies if name.startswith("table") else news)(data)
+        if not name.endswith("-net"):
+            explained, shapley = table_trees(table, n_rows)
+        else:
+            kept = "bankruptcy" if name == "table-net" else "news"
+            explained = table_network(kept, table, cache, n_rows)
+            games, n_players = explained.evaluated(), explained.n_players
+            found = [converged(partial(games.of_row, row), n_players) for row in range(n_rows)]
+            values, errors = (
+                np.array([getattr(one, part) for one in found])
+                for part in ("exact", "standard_errors")
+            )
+            shapley = ReferenceValues(values, errors, "least squares, 2,000 evaluations a player")
+    if len(explained.rows) < n_rows:
+        raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
+    return Case(TITLES[name], explained, shapley)

@@ -1,8 +1,7 @@
-"""Games and estimators of the core, outside of shap and captum, and the time that they take."""
+"""Games as the core takes them, outside of shap and captum, and how well intervals hold."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -53,36 +52,3 @@ def share_inside(
     """Return the share of exact values, (R, M), in intervals, up to rounding."""
     lower, upper = (bound[:, :, 0] for bound in found.interval(confidence))
     return float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
-
-
-class TimedEstimator:
-    """An estimator that tells how long it designs and solves.
-
-    Attributes
-    ----------
-    design_seconds, solve_seconds : float
-        Time spent since it was made.
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-        self.design_seconds = 0.0
-        self.solve_seconds = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        """Return any other member of the estimator."""
-        return getattr(self.estimator, name)
-
-    def design(self, request: Any) -> Any:
-        """Choose the coalitions."""
-        started = time.perf_counter()
-        design = self.estimator.design(request)
-        self.design_seconds += time.perf_counter() - started
-        return design
-
-    def solve(self, design: Any, values: Any) -> Any:
-        """Turn values into attributions."""
-        started = time.perf_counter()
-        solution = self.estimator.solve(design, values)
-        self.solve_seconds += time.perf_counter() - started
-        return solution

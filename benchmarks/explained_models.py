@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from coalition_games import FloatArray, IntArray, ModelGame
+import shap
+from coalition_games import FloatArray, IntArray, ModelGame, TabulatedGame, tabulate
 from network_training import InputArray
-from torch import Tensor, nn
+
+import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,25 @@ class ExplainedModel:
         """Number of players."""
         return len(self.groups)
 
-    @property
-    def is_network(self) -> bool:
-        """Whether the model has derivatives."""
-        return isinstance(self.model, nn.Module)
-
-    @property
-    def feature_mask(self) -> Tensor:
-        """The players as captum takes them, (1, D)."""
-        return torch.as_tensor(self.player_of_column)[None]
-
     def evaluated(self) -> ModelGame:
         """Return the games of all rows, evaluated when asked."""
         return ModelGame(self.model.predict, self.rows, self.reference, self.player_of_column)
+
+    def tabulated(self) -> TabulatedGame:
+        """Return the games of all rows, by the values of all coalitions."""
+        return tabulate(self.model.predict, self.rows, self.reference, self.player_of_column)
+
+    def explainer(self, algorithm: str, seed: int, **options: Any) -> Any:
+        """Return an explainer of ours, as shap makes it."""
+        return shap.Explainer(
+            self.model,
+            self.reference,
+            algorithm=algorithm,
+            seed=seed,
+            feature_names=self.column_names,
+            groups=self.groups,
+            **options,
+        )
 
 
 @dataclass(frozen=True)
@@ -100,19 +105,8 @@ class ReferenceValues:
 
 @dataclass(frozen=True)
 class Case:
-    """A model of the benchmark.
+    """A model, its name in tables, and the Shapley values of its rows."""
 
-    Attributes
-    ----------
-    name, title : str
-        What it is called on the command line, and in tables.
-    explained : ExplainedModel
-        The model and its rows.
-    shapley : ReferenceValues
-        What the estimates are compared with.
-    """
-
-    name: str
     title: str
     explained: ExplainedModel
     shapley: ReferenceValues
@@ -132,51 +126,3 @@ class Margin:
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin, (B,)."""
         return self(x)
-
-
-class Clock:
-    """How long and on how many rows a model ran."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.n_rows_run = 0
-
-    def timed(self, explained: ExplainedModel) -> ExplainedModel:
-        """Return the same with a model that this clock watches."""
-        watched = _TimedModule if explained.is_network else _TimedFunction
-        fields: Mapping[str, Any] = {**vars(explained), "model": watched(explained.model, self)}
-        return ExplainedModel(**fields)
-
-    def run(self, function: Any, x: Any) -> Any:
-        """Call the function and write down what it took."""
-        started = time.perf_counter()
-        output = function(x)
-        self.seconds += time.perf_counter() - started
-        self.n_rows_run += len(x)
-        return output
-
-
-class _TimedFunction:
-    def __init__(self, model: Any, clock: Clock) -> None:
-        self.model, self.clock = model, clock
-
-    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
-        output: FloatArray = self.clock.run(self.model, x)
-        return output
-
-    predict = __call__
-
-
-class _TimedModule(nn.Module):
-    def __init__(self, model: nn.Module, clock: Clock) -> None:
-        super().__init__()
-        self.model = model
-        self.clock = clock
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.clock.run(self.model, x)
-        return output
-
-    def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        output: FloatArray = self.clock.run(self.model.predict, x)
-        return output

@@ -29,6 +29,7 @@ import lightgbm
 import numpy as np
 import shap
 from coalition_games import BoolArray, FloatArray
+from data_files import add_folder_arguments
 from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
 from zoo_games import tabulated
@@ -160,7 +161,9 @@ def games_of(name: str, n_rows: int, arguments: argparse.Namespace) -> PairGames
         X, labels = load_breast_cancer(return_X_y=True)
         return _trees(name, X, labels.astype(float), n_rows)
     if name == "adult":
-        return _of_tables(name, adult.prepare(arguments, n_rows).game().table)
+        return _of_tables(
+            name, adult.prepare(arguments.data, arguments.cache, n_rows).tabulated().table
+        )
     return _of_tables(name, tabulated(name, 12, n_rows))
 
 
@@ -227,7 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    adult.add_arguments(parser)
+    add_folder_arguments(parser)
     models = ["tanh network", "ReLU network", "trees-13", "trees-30", "adult"]
     parser.add_argument("--model", nargs="+", default=models)
     parser.add_argument("--per-player", nargs="+", type=int, default=[8, 16, 32, 64])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
 from data_files import data_file, parts
-from digit_and_word_networks import DIGITS_FILE, SIDE
 from large_games import LargeGame, Values, converged, in_blocks
 from neighbour_texts import texts
 from scipy.sparse import csr_matrix
@@ -21,6 +20,7 @@ from sklearn.neural_network import MLPClassifier
 TEXT_SETS = {50: "ag_news", 100: "yahoo", 200: "imdb", 500: "imdb"}
 """The set whose texts are cut to so many words."""
 
+DIGITS_FILE, SIDE = "mnist5k/mnist5k.npz", 28
 _N_ORDERS = 20_000
 _GREY = 0.5
 

@@ -2,7 +2,7 @@
 
 Figures 2 and 3 of Chen et al. (L-Shapley and C-Shapley, ICLR 2019) in small, at 4 d evaluations:
 
-    python benchmarks/neighbours_accuracy.py [--quick] [--cases imdb mnist] [--without oddgp]
+    python benchmarks/neighbours_accuracy.py [--quick] [--cases imdb mnist]
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import torch
-from contenders import add_choice_arguments, takes_part
 from data_files import add_folder_arguments
 from neighbour_contenders import FloatArray, contenders, log_probabilities
 from neighbour_models import CASES, Case, Item, build
@@ -90,7 +89,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--inputs", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="5 inputs of each case")
-    add_choice_arguments(parser)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.inputs = 5
@@ -101,8 +99,6 @@ def _run(case: Case, arguments: argparse.Namespace) -> list[Curves]:
     print(f"{'':40}{'evaluations':>12}{'ms':>8}" + "".join(f"{s:>16.0%}" for s in _SHOWN))
     made = []
     for name, explain in contenders(case).items():
-        if not takes_part(name, arguments):
-            continue
         changes, spent = [], []
         seconds = 0.0
         for seed, item in enumerate(case.items):

@@ -14,7 +14,6 @@ import torch
 from coalition_games import FloatArray
 from torch import Tensor, nn
 
-OUTPUTS = ("margin", "probability")
 _SEED = 2022
 _PATIENCE = 5
 _MOST_EPOCHS = 100
@@ -26,25 +25,20 @@ LabelArray = npt.NDArray[np.int64]
 
 
 class Explained(nn.Module):
-    """One number of a network's logits: f_b − f_a, or the probability of b among a and b."""
+    """The margin of a network of two classes, the logit of the second less that of the first."""
 
-    def __init__(
-        self, network: nn.Module, output: str = "margin", classes: tuple[int, int] = (0, 1)
-    ) -> None:
+    def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
-        self.output = output
-        self.classes = classes
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the explained output, (B,)."""
+        """Return the margin, (B,)."""
         logits = self.network(x)
-        margin: Tensor = logits[:, self.classes[1]] - logits[:, self.classes[0]]
-        # With two classes, the softmax is the logistic function of the margin.
-        return margin if self.output == "margin" else torch.sigmoid(margin)
+        margin: Tensor = logits[:, 1] - logits[:, 0]
+        return margin
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Return the explained output of an array."""
+        """Return the margin of an array."""
         with torch.no_grad():
             output: Tensor = self(torch.as_tensor(x, dtype=torch.float32))
         return output.numpy().astype(np.float64)

@@ -20,7 +20,6 @@ from torch import nn
 # --- perceptrons ---
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
-ACTIVATION_NAMES = {"elu": "ELU", "relu": "ReLU"}
 
 
 def perceptron(n_columns: int, activation: str) -> nn.Sequential:

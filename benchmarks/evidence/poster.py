@@ -26,7 +26,7 @@ def _claims(setting: Setting) -> Outcome:
     """Compare AVA with what it averages, and both simpler aggregates with the simplest member."""
     n_rows, n_draws, n_pool = (4, 2, 30) if setting.is_quick else (16, 4, 100)
     arguments = argparse.Namespace(
-        data=setting.data, cache=setting.cache, activation="elu", explain="margin",
+        data=setting.data, cache=setting.cache,
         seed=setting.seed, rows=n_rows, draws=n_draws, pool=n_pool, evaluations=106,
     )  # fmt: skip
     explained = SETS["adult"](arguments)

@@ -12,9 +12,14 @@ import numpy as np
 import scipy.special
 import scipy.stats
 from coalition_games import FloatArray, TabulatedGame
-from scores import faithfulness, monotonicity
+from core_games import core_game
 
-from shapley_adapters.criteria import absolute_error, ranking_accuracy
+from shapley_adapters.criteria import (
+    absolute_error,
+    faithfulness,
+    monotonicity,
+    ranking_accuracy,
+)
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 from .shear_baselines import (
@@ -24,7 +29,6 @@ from .shear_baselines import (
     permutations,
     shear,
     shear_random_cooperators,
-    shear_unpaired,
 )
 from .shear_tables import BANK, CENSUS, ExplainedTable, TableFile, explained_table
 
@@ -117,7 +121,7 @@ def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
     exact, scores_of_pairs = game.shapley_values(), explained.cross_contributions()
     estimates: dict[str, Estimate] = {
         _SHEAR: shear(scores_of_pairs),
-        "SHEAR, no antithetic draws": shear_unpaired(scores_of_pairs),
+        "SHEAR, no antithetic draws": shear(scores_of_pairs, antithetic=False),
         "SHEAR, random cooperators": shear_random_cooperators,
         "KS": kernel_shap(paired=False),
         "KS-WF": kernel_shap_welford,
@@ -145,11 +149,14 @@ def _scores(
 ) -> dict[str, FloatArray]:
     """Return the scores of all seeds and rows, (S, R), by metric."""
     found = [estimate(game, per_player, np.random.default_rng(seed)) for seed in range(n_seeds)]
+    games, n_players = core_game(game), game.n_players
     return {
         "absolute error": np.array([absolute_error(one, exact) for one in found]),
         "accuracy of the ranking": np.array([ranking_accuracy(one, exact) for one in found]),
-        "faithfulness": np.array([faithfulness(one, game) for one in found]),
-        "monotonicity": np.array([monotonicity(one, game) for one in found]),
+        "faithfulness": np.array(
+            [faithfulness(one, games, subset_size=1, n_subsets=n_players) for one in found]
+        ),
+        "monotonicity": np.array([monotonicity(one, games) for one in found]),
     }
 
 

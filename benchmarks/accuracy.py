@@ -1,0 +1,207 @@
+"""How far estimators are from the Shapley values of a model at equal evaluations.
+
+    python benchmarks/accuracy.py [--model trees] [--rows 40] [--seeds 3] [--only WORD …] [--quick]
+        [--per-player 4 8 16 32 64] [--shapiq-python NAME/bin/python]
+
+Each contender gets N evaluations a player and the two end points of the same rows. Ours run through
+`shap.Explainer` on the model itself, where SHEAR makes up to 28 backward passes of networks beside
+its evaluations; the others get the game of each row. The error is Σ|φ̂ − φ|, in the mean over rows
+and seeds; the ratio is that of `oddgp` over a contender's, on the rows and seeds of both, with its
+95 % interval. Contenders to which `oddgp` loses come first. Seconds are those of a row, with the
+model. With `--shapiq-python`, the interpreter of an environment with shapiq, its approximators take
+part; slow ones explain fewer rows with one seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import TITLES, prepare
+from coalition_games import FloatArray
+from data_files import add_folder_arguments
+from explained_models import Case
+from large_contenders import PARTITION, PEERS, Explain, by_shapiq, explain
+from large_games import LargeGame
+from scores import Ratio, ratio_of, standard_error
+from shapiq_contenders import APPROXIMATORS, ShapiqWorker
+
+from shapley_adapters.errors import BudgetError
+
+ODDGP = "oddgp"
+OURS: dict[str, tuple[str, dict[str, Any]]] = {
+    ODDGP: ("oddgp", {}),
+    "oddgp, equal weights": ("oddgp", {"weights": "equal"}),
+    "SHEAR": ("shear", {}),
+    "random order": ("randomorder", {}),
+    "least squares": ("leastsquares", {}),
+    "least squares, no replacement": ("leastsquares", {"replacement": False}),
+    "least squares, leverage": ("leastsquares", {"sizes": "leverage"}),
+    "least squares, unbiased": ("leastsquares", {"unbiased": True}),
+    "semivalue": ("semivalue", {}),
+    "sim-semivalue as printed": ("simsemivalue", {"paired": False, "centred": False}),
+}
+"""Algorithms and options; the sim-semivalue of the defaults is unbiased least squares."""
+
+Attribute = Callable[[int, int], FloatArray | None]
+"""Budget and seed to attributions of all rows, or of the first few; None if it is refused."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The errors of a contender by seed and row, (S, R), and its seconds for a row."""
+
+    errors: FloatArray
+    seconds: float
+
+    def ratio_of(self, own: Score) -> Ratio:
+        """Return the errors of another over these, on the rows and seeds of both."""
+        n_seeds, n_rows = np.minimum(self.errors.shape, own.errors.shape)
+        return ratio_of(own.errors[:n_seeds, :n_rows], self.errors[:n_seeds, :n_rows])
+
+
+def main() -> None:
+    """Run all contenders and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", choices=TITLES, default="adult-elu")
+    parser.add_argument("--rows", type=int, default=40)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32, 64])
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="contenders by parts of names")
+    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
+    parser.add_argument("--quick", action="store_true", help="5 rows, 1 seed, two budgets")
+    add_folder_arguments(parser)
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rows, arguments.seeds, arguments.per_player = 5, 1, [4, 8]
+    worker = ShapiqWorker(arguments.shapiq_python) if arguments.shapiq_python else None
+    case = prepare(arguments.model, arguments.data, arguments.cache, arguments.rows)
+    shapley, n_players = case.shapley, case.explained.n_players
+    print(
+        f"{case.title}: {len(shapley.values)} rows, {arguments.seeds} seeds, {n_players} players, "
+        f"test accuracy {case.explained.accuracy:.3f}; N · {n_players} + 2 evaluations.\n"
+        f"Shapley values: {shapley.source}, known to a Σ of {shapley.absolute_error:.2g}; Σ|φ| is "
+        f"{np.abs(shapley.values).sum(axis=1).mean():.3g}. "
+        f"shapiq: {worker.version if worker else 'none, for want of --shapiq-python'}."
+    )
+    words = arguments.only or [""]
+    contenders = {
+        name: attribute
+        for name, attribute in all_contenders(case, worker).items()
+        if name == ODDGP or any(word in name for word in words)
+    }
+    found: dict[int, dict[str, Score]] = {}
+    for per_player in arguments.per_player:
+        found[per_player] = {}
+        for name, attribute in contenders.items():
+            score = measured(attribute, per_player * n_players + 2, arguments.seeds, shapley.values)
+            if score is not None:
+                found[per_player][name] = score
+    if worker is not None:
+        worker.close()
+    print_ratios(found)
+    print_errors(found)
+
+
+def all_contenders(case: Case, worker: ShapiqWorker | None) -> dict[str, Attribute]:
+    """Return what explains the rows of a case, by its name in tables."""
+    contenders: dict[str, Attribute] = {
+        name: partial(by_ours, case, *of_name) for name, of_name in OURS.items()
+    }
+    for name, peer in PEERS.items():
+        if name != PARTITION:
+            contenders[name] = partial(by_peer, case, peer)
+    if worker is not None:
+        for approximator in APPROXIMATORS:
+            peer = partial(by_shapiq, worker, approximator)
+            contenders[approximator.name] = partial(
+                by_peer, case, peer,
+                most_rows=approximator.most_rows, most_per_player=approximator.most_per_player,
+            )  # fmt: skip
+    return contenders
+
+
+def by_ours(
+    case: Case, algorithm: str, options: dict[str, Any], budget: int, seed: int
+) -> FloatArray | None:
+    """Explain all rows through `shap.Explainer`."""
+    explainer = case.explained.explainer(algorithm, seed, **options)
+    try:
+        explanation = explainer(case.explained.rows, max_evals=budget, silent=True)
+    except BudgetError:
+        return None
+    return np.asarray(explanation.values)
+
+
+def by_peer(
+    case: Case,
+    peer: Explain,
+    budget: int,
+    seed: int,
+    *,
+    most_rows: int | None = None,
+    most_per_player: int | None = None,
+) -> FloatArray | None:
+    """Explain row by row, each with draws of its own; few rows with the first seed only."""
+    games, values = case.explained.evaluated(), []
+    is_long = most_per_player is not None and budget > most_per_player * games.n_players + 2
+    if is_long or (seed and most_rows is not None):
+        return None
+    for row, exact in enumerate(case.shapley.values[:most_rows]):
+        game = LargeGame(partial(games.of_row, row), exact)
+        found = explain(peer, game, budget, seed * 10_000 + row)
+        if found is None:
+            return None
+        values.append(found[0].values)
+    return np.array(values)
+
+
+def measured(attribute: Attribute, budget: int, n_seeds: int, exact: FloatArray) -> Score | None:
+    """Return the score of a contender; None if it refuses the budget."""
+    errors, seconds = [], []
+    for seed in range(n_seeds):
+        started = time.perf_counter()
+        values = attribute(budget, seed)
+        if values is not None:
+            seconds.append((time.perf_counter() - started) / len(values))
+            errors.append(np.abs(values - exact[: len(values)]).sum(axis=1))
+    return Score(np.array(errors), float(np.median(seconds))) if errors else None
+
+
+def print_ratios(found: dict[int, dict[str, Score]]) -> None:
+    """Print a line for each contender and budget, those first to which `oddgp` loses most."""
+    lines = [
+        (score.ratio_of(of_budget[ODDGP]), per_player, name, score)
+        for per_player, of_budget in found.items()
+        for name, score in of_budget.items()
+        if name != ODDGP
+    ]
+    print(f"\n{'N':>3} {'contender':36}{'rows':>5}{'ratio':>7} {'(interval)':14}{'s a row':>9}")
+    for ratio, per_player, name, score in sorted(lines, key=lambda line: -line[0].of_means):
+        interval = f"({ratio.lower:.2f}–{ratio.upper:.2f})"
+        print(
+            f"{per_player:>3} {name:36}{score.errors.shape[1]:>5}{ratio.of_means:>7.2f} "
+            f"{interval:14}{score.seconds:>9.4f}"
+        )
+
+
+def print_errors(found: dict[int, dict[str, Score]]) -> None:
+    """Print the mean errors with their standard errors, by contender and budget."""
+    names = dict.fromkeys(name for of_budget in found.values() for name in of_budget)
+    print(f"\n{'error':36}" + "".join(f"{f'N = {n}':>18}" for n in found))
+    for name in names:
+        cells = [
+            f"{score.errors.mean():.4g} ± {standard_error(score.errors):.2g}" if score else "–"
+            for score in (of_budget.get(name) for of_budget in found.values())
+        ]
+        print(f"{name:36}" + "".join(f"{cell:>18}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
