@@ -1,16 +1,16 @@
 """How time and memory grow with rows, players, evaluations, outputs and background rows.
 
-    python benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--limit S]
-                                      [--figure FILE] [--from FILE …] [--sizes N …] [--cpu]
+    python benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--players 13]
+        [--chunk-size 1000] [--figure FILE] [--limit S] [--cpu]
 
 Each cell explains by shap.Explainer in a process of its own. The model is a product of matrices and
 a square, so that nearly all time is ours; its own time is subtracted. Memory is the highest of the
 process less that before the call. One size changes at a time, the others are those of DEFAULTS. The
 power is that with which our time for all rows grows since the size before: 1 is in proportion. A
 series ends where a cell takes longer than the limit or is refused, with the reason. About ten
-minutes. With --from, the figure is drawn from what earlier runs printed; later files take the place
-of earlier ones. With --cpu, the time of the processor is measured, which other programs change
-little.
+minutes. With --chunk-size, rows are streamed from a file to a file in such chunks, instead of
+explained in one call. With --cpu, the time of the processor is measured, which other programs
+change little.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
-from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,17 @@ import numpy as np
 import numpy.typing as npt
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
-OTHERS = ("semivalue", "simsemivalue", "lshapley", "cshapley", "myerson")
-"""Estimators that are measured where the command names them."""
+NETWORK = "simshap"
+"""A trained network, which is measured where the command names it."""
 
-ALL = ESTIMATORS + OTHERS
-
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "shear": {"cooperators": "random"},
-    **{name: {"graph": "line"} for name in ("lshapley", "cshapley", "myerson")},
+    NETWORK: {"student": "mlp", "epochs": 5},
 }
 """Options of the explainers."""
+
+_MOST_WRITTEN = 10**4
+"""Rows that are written to a file at once."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Cell:
         The name of the algorithm in shap.
     rows, players, per_player, outputs, background : int
         The sizes; `per_player` counts evaluations.
+    chunk_size : int, optional
+        Rows of a chunk of a stream; None explains all in one call.
     clock : str
         The function of `time` that measures.
     """
@@ -65,6 +68,7 @@ class Cell:
     per_player: int = 16
     outputs: int = 1
     background: int = 1
+    chunk_size: int | None = None
     clock: str = "perf_counter"
 
     @property
@@ -145,15 +149,40 @@ def measure(cell: Cell) -> Cost:
 
     rng = np.random.default_rng(1)
     background = rng.normal(size=(cell.background, cell.players))
-    table = rng.normal(size=(cell.rows, cell.players))
     model = Model(cell)
-    options = OPTIONS.get(cell.estimator, {})
+    options = dict(OPTIONS.get(cell.estimator, {}))
+    call: dict[str, Any] = {"max_evals": cell.budget, "silent": True}
+    if cell.estimator == NETWORK:
+        options["training_data"] = rng.normal(size=(1000, cell.players))
+        del call["max_evals"]
     masker = shap.maskers.Independent(background, max_samples=cell.background)  # 100 by default
     explainer = shap.Explainer(model, masker, algorithm=cell.estimator, seed=0, **options)
-    before, started = _highest_megabytes(), model.clock()
-    explainer(table, max_evals=cell.budget, silent=True)
-    seconds = model.clock() - started
-    return Cost(seconds, model.seconds, _highest_megabytes() - before)
+    if cell.estimator == NETWORK:
+        explainer.fit(silent=True)
+        model.seconds = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        rows, out = Path(folder) / "rows.npy", Path(folder) / "values.parquet"
+        if cell.chunk_size is None:
+            table = rng.normal(size=(cell.rows, cell.players))
+            explain = partial(explainer, table, **call)
+        else:
+            write_rows(rows, cell, rng)
+            call["chunk_size"] = cell.chunk_size
+            explain = partial(explainer.explain_stream, rows, out, **call)
+        before, started = _highest_megabytes(), model.clock()
+        explain()
+        seconds = model.clock() - started
+        return Cost(seconds, model.seconds, _highest_megabytes() - before)
+
+
+def write_rows(path: Path, cell: Cell, rng: np.random.Generator) -> None:
+    """Write drawn rows to a file, in parts."""
+    with path.open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (cell.rows, cell.players)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, cell.rows, _MOST_WRITTEN):
+            n_rows = min(_MOST_WRITTEN, cell.rows - start)
+            rng.normal(size=(n_rows, cell.players)).tofile(file)
 
 
 def _highest_megabytes() -> float:
@@ -172,28 +201,19 @@ def cost_in_a_process(cell: Cell, limit: float) -> Cost | str:
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
 
-_LINE = re.compile(
-    rf"(?P<estimator>{'|'.join(ALL)}) +(?P<name>{'|'.join(SERIES)}) *(?P<size>[\d,]+)"
-    r" +[\d,]+ +[\d.]+ +(?P<own>[\d.]+) +(?P<megabytes>\d+) "
-)
-"""A line that a run prints for a cell."""
-
 Curve = list[tuple[int, float, float]]
 """Sizes with our milliseconds per row and the megabytes."""
 
 
-def print_series(
-    name: str, start: Cell, fixed: dict[str, int], sizes: tuple[int, ...], limit: float
-) -> Curve:
+def print_series(name: str, start: Cell, sizes: list[int], limit: float) -> Curve:
     """Print a line for each size, and return the curve."""
     curve: Curve = []
     rows = ROWS_OF_SERIES.get(name, DEFAULTS.rows)
-    start = Cell(**{**asdict(start), "rows": rows, **fixed})
     estimator = start.estimator
     previous: tuple[int, float] | None = None
     power = math.nan
     for size in sizes:
-        cell = Cell(**{**asdict(start), name: size})
+        cell = Cell(**{**asdict(start), "rows": rows, name: size})
         cost = cost_in_a_process(cell, limit)
         if isinstance(cost, str):
             print(f"{estimator:14}{name:>12}{size:>9,}  {cost}", flush=True)
@@ -211,18 +231,6 @@ def print_series(
     return curve
 
 
-def printed_curves(path: str) -> dict[tuple[str, str], Curve]:
-    """Return the curves from what a run has printed."""
-    curves: dict[tuple[str, str], Curve] = {}
-    for line in Path(path).read_text().splitlines():
-        match = _LINE.match(line)
-        if match:
-            estimator, name, size = match["estimator"], match["name"], match["size"]
-            point = int(size.replace(",", "")), float(match["own"]), float(match["megabytes"])
-            curves.setdefault((name, estimator), []).append(point)
-    return curves
-
-
 def draw(curves: dict[tuple[str, str], Curve], path: str) -> None:
     """Draw time per row over memory, with a column for each series."""
     import matplotlib.pyplot as plt
@@ -233,7 +241,7 @@ def draw(curves: dict[tuple[str, str], Curve], path: str) -> None:
         column = axes[:, names.index(name)]
         sizes, milliseconds, megabytes = zip(*curve, strict=True)
         style = {
-            "color": f"C{ALL.index(estimator)}",
+            "color": f"C{ESTIMATORS.index(estimator)}",
             "marker": "o",
             "markersize": 3,
         }
@@ -252,38 +260,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
-    parser.add_argument("--estimators", nargs="+", choices=ALL, default=list(ESTIMATORS))
-    parser.add_argument("--sizes", nargs="+", type=int, help="instead of those of the series")
-    parser.add_argument(
-        "--fixed", nargs="+", default=[], metavar="NAME=SIZE", help="what does not grow"
-    )
+    names = (*ESTIMATORS, NETWORK)
+    parser.add_argument("--estimators", nargs="+", choices=names, default=list(ESTIMATORS))
+    parser.add_argument("--players", type=int, default=DEFAULTS.players, help="if others grow")
+    parser.add_argument("--chunk-size", type=int, help="stream in chunks of so many rows")
     parser.add_argument("--cpu", action="store_true", help="the time of the processor")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="without the largest sizes")
     parser.add_argument("--figure", help="a file for the curves")
-    parser.add_argument("--from", nargs="+", dest="printed", help="what earlier runs printed")
     arguments = parser.parse_args()
     if arguments.cell:
         print(json.dumps(asdict(measure(Cell(**json.loads(arguments.cell))))))
-        return
-    if arguments.printed:
-        earlier = [printed_curves(path) for path in arguments.printed]
-        draw(dict(ChainMap(*reversed(earlier))), arguments.figure)
         return
     print(
         f"{'estimator':14}{'growing':>12}{'size':>9}{'budget':>9}{'s in all':>10}"
         f"{'own ms/row':>12}{'MB':>10}{'power':>8}"
     )
     curves: dict[tuple[str, str], Curve] = {}
-    fixed = {name: int(size) for name, size in (pair.split("=") for pair in arguments.fixed)}
+    cell = replace(
+        DEFAULTS,
+        players=arguments.players,
+        chunk_size=arguments.chunk_size,
+        clock="process_time" if arguments.cpu else "perf_counter",
+    )
     for name in arguments.only:
-        sizes = tuple(arguments.sizes or SERIES[name])
-        if arguments.quick:
-            sizes = tuple(size for size in sizes if size <= QUICK[name])
+        most = QUICK[name] if arguments.quick else math.inf
+        sizes = [size for size in SERIES[name] if size <= most]
         for estimator in arguments.estimators:
-            clock = "process_time" if arguments.cpu else "perf_counter"
-            cell = replace(DEFAULTS, estimator=estimator, clock=clock)
-            curve = print_series(name, cell, fixed, sizes, arguments.limit)
+            curve = print_series(name, replace(cell, estimator=estimator), sizes, arguments.limit)
             if curve:
                 curves[name, estimator] = curve
     if arguments.figure:
