@@ -26,7 +26,9 @@ from typing import Any
 
 import numpy as np
 import shap
+from coalition_games import TabulatedGame
 from threadpoolctl import threadpool_limits
+from zoo_models import all_coalitions
 
 import shap_ext  # noqa: F401  registers the algorithms
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
@@ -74,17 +76,11 @@ class Waves:
     def attributions(self, rows: np.ndarray) -> np.ndarray:
         """Return the exact attributions, wave by wave."""
         order = self.columns.shape[1]
-        sizes = np.array([bin(place).count("1") for place in range(2**order)])
-        bits = (np.arange(2**order)[:, None] >> np.arange(order)) & 1
-        factorial = np.array([1, 1, 2, 6, 24], dtype=float)
         values = np.zeros((*rows.shape, self.heights.shape[1]))
         for columns, slopes, heights in zip(self.columns, self.slopes, self.heights, strict=True):
-            games = np.tanh(bits @ (rows[:, columns] * slopes).T + 0.3)  # (2^order, R)
-            for player in range(order):
-                without = np.flatnonzero(bits[:, player] == 0)
-                weights = factorial[sizes[without]] * factorial[order - 1 - sizes[without]] / 24
-                steps = games[without + (1 << player)] - games[without]
-                values[:, columns[player]] += (weights @ steps)[:, None] * heights
+            games = np.tanh(all_coalitions(order) @ (rows[:, columns] * slopes).T + 0.3).T
+            exact = TabulatedGame(games, order).shapley_values()
+            values[:, columns] += exact[:, :, None] * heights
         return values if values.shape[2] > 1 else values[:, :, 0]
 
 

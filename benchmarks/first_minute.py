@@ -1,11 +1,11 @@
-"""The first minute of ten users: what shap and captum do by default, and `best`.
+"""The first minute of eight users: what shap and captum do by default, and `best`.
 
-    python benchmarks/first_minute.py [--seed 0] [--only text]
+    python benchmarks/first_minute.py [--seed 0] [--only torch]
 
 For each user: the words on the screen (warnings of this package), the unit, seconds and errors.
-Errors are Σ|φ̂ − φ| over Σ|φ| with φ from all coalitions of the function that is explained, by an
-enumeration of its own. The first call of each explainer is not timed. A host that refuses says so
-in place of an error. Models and data are scikit-learn's, or drawn from the seed.
+Errors are Σ|φ̂ − φ| over Σ|φ| with φ from all coalitions of the function that is explained. The
+first call of each explainer is not timed. A host that refuses says so in place of an error. Models
+and data are scikit-learn's, or drawn from the seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import factorial
 from typing import Any
 
 import lightgbm
@@ -24,21 +23,17 @@ import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
-from sklearn.compose import make_column_transformer
+from coalition_games import TabulatedGame
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from zoo_models import all_coalitions
 
 import captum_ext
 import shap_ext  # noqa: F401 # registers the algorithms
 from shapley_adapters.errors import ShapleyExtWarning
 
 N_COLUMNS = 10
-WORDS = ["the", "film", "is", "not", "at", "all", "bad", "but", "far", "long"]
 
 
 @dataclass(frozen=True)
@@ -58,23 +53,9 @@ class Row:
 
 def exact(value: Callable[[np.ndarray], np.ndarray], n_players: int) -> np.ndarray:
     """Return Shapley values, (M, K), of a function of coalitions, (n, M)."""
-    places = np.arange(2**n_players)
-    bits = ((places[:, None] >> np.arange(n_players)) & 1).astype(bool)
-    sizes = bits.sum(axis=1)
-    values = np.concatenate([value(part) for part in np.array_split(bits, 64)])
-    values = values.reshape(len(bits), -1)
-    weights = np.array(
-        [
-            factorial(s) * factorial(n_players - 1 - s) / factorial(n_players)
-            for s in range(n_players)
-        ]
-    )
-    found = []
-    for player in range(n_players):
-        without = places[~bits[:, player]]
-        steps = values[without | (1 << player)] - values[without]
-        found.append(weights[sizes[without]] @ steps)
-    return np.array(found)
+    parts = np.array_split(all_coalitions(n_players), 64)
+    values = np.concatenate([value(part) for part in parts]).reshape(2**n_players, -1)
+    return TabulatedGame(values.T, n_players).shapley_values().T
 
 
 def exact_rows(function: Callable[[Any], Any], rows: Any, background: Any) -> np.ndarray:
@@ -157,18 +138,6 @@ def cancer() -> tuple[pd.DataFrame, np.ndarray]:
     return X.iloc[:, :N_COLUMNS], y.to_numpy()
 
 
-def mixed_frame(seed: int) -> Row:
-    """A frame of numbers and texts, and a Pipeline that encodes it."""
-    X, y = cancer()
-    X = X.assign(size=np.where(X.iloc[:, 3] > X.iloc[:, 3].median(), "large", "small"))
-    X = X.iloc[:, -N_COLUMNS:]
-    encoder = make_column_transformer((OneHotEncoder(), ["size"]), remainder=StandardScaler())
-    model = make_pipeline(encoder, LogisticRegression()).fit(X, y)
-    rows, background = X[100:103], X[:50]
-    by = model.decision_function
-    return of_shap("mixed frame in a Pipeline", model, by, rows, background, seed, by)
-
-
 def categories(seed: int) -> Row:
     """LightGBM with a column of categories."""
     X, y = cancer()
@@ -212,32 +181,6 @@ def many_classes(seed: int) -> Row:
     model = MLPClassifier((64,), max_iter=30, random_state=seed).fit(X, y)
     function = model.predict_proba
     return of_shap("100 classes", model, function, X[100:103], X[:50], seed, function)
-
-
-def text(seed: int) -> Row:
-    """TF-IDF and a linear model; the row has ten words."""
-    rng = np.random.default_rng(seed)
-    texts = [" ".join(rng.choice(WORDS, size=8)) for _ in range(300)]
-    good = [int("not bad" in one or "long" not in one) for one in texts]
-    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10))
-    model.fit(texts, good)
-
-    def value(bits: np.ndarray) -> np.ndarray:
-        masked = [
-            " ".join(word if on else "..." for word, on in zip(WORDS, row, strict=True))
-            for row in bits
-        ]
-        return np.asarray(model.decision_function(masked))
-
-    masker = shap.maskers.Text(r"\W+")
-    row = np.array([" ".join(WORDS)])
-
-    def host() -> Any:
-        return shap.Explainer(model.decision_function, masker, seed=seed)(row).values
-
-    best = shap.Explainer(model, masker, algorithm="best", seed=seed)
-    wanted = exact(value, len(WORDS))[None]
-    return compared("TF-IDF text, 10 words", host, best, row, wanted, "shap, function")
 
 
 def image_through_shap(seed: int) -> Row:
@@ -338,12 +281,10 @@ def passages(seed: int) -> Row:
 
 
 USERS = {
-    "mixed": mixed_frame,
     "categories": categories,
     "xgboost": boosted,
     "missing": missing,
     "torch": torch_network,
-    "text": text,
     "shap-image": image_through_shap,
     "captum-image": image_through_captum,
     "classes": many_classes,

@@ -10,8 +10,8 @@ is over 30 games. Players of a game have errors in common, so that the standard 
 that of the means of its games. A cell loses if it is outside .92 to .98 by more than two of these;
 such cells come first. Needs no data.
 
-Two further tables: how much errors fall from 200 to 800 evaluations, 2 by the root of their number;
-and what looking for noise costs a model that is deterministic, whose values it must not change.
+A further table: what looking for noise costs a model that is deterministic, whose values it must
+not change.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shap
+from coalition_games import FloatArray, TabulatedGame
+from zoo_models import all_coalitions
 
 import shap_ext  # noqa: F401 # it registers our algorithms
-from shapley_adapters.coalitions.tables import all_coalitions, size_weights
 
-FloatArray = npt.NDArray[np.float64]
 Value = Callable[[FloatArray], FloatArray]
 
 LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
@@ -72,13 +71,8 @@ def drawn_game(n_players: int, seed: int) -> Value:
 
 def enumerated(value: Value, n_players: int) -> tuple[FloatArray, float]:
     """Return the exact attributions, and the standard deviation of all values."""
-    coalitions = all_coalitions(n_players)
-    present, absent = size_weights(n_players)
-    sizes = coalitions.sum(axis=1)
-    operator = np.where(coalitions, present[sizes][:, None], -absent[sizes][:, None])
-    values = value(coalitions.astype(float))
-    attributions: FloatArray = operator.T @ values
-    return attributions, float(values.std())
+    values = value(all_coalitions(n_players).astype(float))
+    return TabulatedGame(values[None], n_players).shapley_values()[0], float(values.std())
 
 
 def random_model(value: Value, sd: float, kind: str, level: float, seed: int) -> Value:
@@ -130,19 +124,6 @@ def cell(
     spread = np.std(inside, ddof=1) / np.sqrt(n_games)
     labels = algorithm, n_players, budget, kind, level, repeats
     return Cell(float(np.mean(inside)), float(spread), float(np.mean(errors)), labels)
-
-
-def print_falls(algorithms: tuple[str, ...], n_games: int) -> None:
-    """Print the ratio of the errors with 200 and with 800 evaluations."""
-    print("\n| method | noise 1 | noise 10 |\n|---|---|---|")
-    for algorithm in algorithms:
-        ratios = []
-        for level in (1.0, 10.0):
-            few, many = (
-                cell(algorithm, 12, n, "equal", level, 1, n_games).error for n in (200, 800)
-            )
-            ratios.append(f"{few / many:.2f}")
-        print(f"| `{algorithm}` | {' | '.join(ratios)} |")
 
 
 def print_costs(algorithms: tuple[str, ...]) -> None:
@@ -205,7 +186,6 @@ def main() -> None:
             f"| `{algorithm}` | {n_players} | {budget:,} | {kind} | {level:g} | {repeats} "
             f"| {one.error:.3g} |"
         )
-    print_falls(algorithms, options.games)
     print_costs(algorithms)
 
 
