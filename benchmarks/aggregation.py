@@ -9,12 +9,10 @@ The comparison that Bhatt, Weller and Moura call for, on Adult (13 players) and 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import captum.attr
 import numpy as np
@@ -72,10 +70,9 @@ class Answers:
 
 
 def main() -> None:
-    """Judge all explainers and aggregates, print the tables, save them and the pictures."""
+    """Judge all explainers and aggregates, and print the tables."""
     arguments = _arguments()
     torch.set_num_threads(1)
-    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.sets:
         started = time.perf_counter()
         explained = SETS[name](arguments)
@@ -83,7 +80,6 @@ def main() -> None:
         scores = {one.name: judge(one) for one in answers}
         _print_table(explained, scores, arguments, time.perf_counter() - started)
         _print_claims(scores)
-        _save(scores, arguments.out / f"aggregation-{name}.csv")
 
 
 class Judge:
@@ -306,15 +302,6 @@ def _error(of_rows: FloatArray) -> float:
     return float(known.std(ddof=1) / np.sqrt(len(known)))
 
 
-def _save(scores: dict[str, FloatArray], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["explainer", *COLUMNS, *(f"{name} standard error" for name in COLUMNS)])
-        for name, of_rows in scores.items():
-            means = [f"{np.nanmean(one):.6g}" for one in of_rows]
-            writer.writerow([name, *means, *(f"{_error(one):.3g}" for one in of_rows)])
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_folder_arguments(parser)
@@ -324,7 +311,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=10, help="neighbours of each input")
     parser.add_argument("--evaluations", type=int, default=416, help="budget of an explanation")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("benchmark_output"))
     parser.add_argument("--quick", action="store_true", help="8 inputs, 3 neighbours, a pool of 60")
     arguments = parser.parse_args()
     if arguments.quick:

@@ -19,7 +19,7 @@ of the same game. Tasks:
 The standard errors of values that are not exact are printed. For each contender: error
 Σ |φ̂ − φ| / Σ |φ|; how many of the ten largest attributions are among its ten largest; what
 deleting its first 1 to 10 players takes from the value, over what deleting those of φ takes; the
-share of its 95 % intervals that hold; its own time over the model's. The values of shap's Partition
+share of its 95 % intervals that hold. The values of shap's Partition
 are others than Shapley's: only its ten largest and its deletions count. A cell is a task, a number
 of players and of evaluations; it loses where `oddgp` errs more than the best peer.
 
@@ -201,21 +201,6 @@ def task_table(results: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def own_time_table(results: pd.DataFrame) -> str:
-    """Return the own seconds of ours, and their ratio to the model's, medians by players."""
-    lines = ["| method | players | " + " | ".join(f"{each:g}" for each in PER_PLAYER) + " |"]
-    lines.append("|" + "---|" * (len(PER_PLAYER) + 2))
-    ours = results[results["method"].isin(OURS)]
-    for (method, n_players), found in ours.groupby(["method", "players"], sort=False):
-        times = found.groupby("per player")[["own seconds", "own over model"]].median()
-        times = times.reindex(PER_PLAYER)
-        texts = [
-            "—" if np.isnan(own) else f"{own:.2f} ({share:.0f})" for own, share in times.to_numpy()
-        ]
-        lines.append(f"| {method} | {n_players:,} | " + " | ".join(texts) + " |")
-    return "\n".join(lines)
-
-
 def rule_of_thumb(results: pd.DataFrame) -> str:
     """Return from how many evaluations a player `oddgp` reaches what users ask for."""
     ours = results[results["method"] == "oddgp"].groupby(CELL, sort=False).mean(numeric_only=True)
@@ -324,12 +309,7 @@ def main() -> None:
         f"the fact; by evaluations per player. The last column is the error of φ.\n\n"
         f"{task_table(results)}"
     )
-    own_time = (
-        "Own processor seconds and, in brackets, own time over the model's, by evaluations per "
-        "player; "
-        f"medians over tasks.\n\n{own_time_table(results)}"
-    )
-    print("\n\n".join([losing, errors, rule_of_thumb(results), own_time]))
+    print("\n\n".join([losing, errors, rule_of_thumb(results)]))
     for score in ("error", "top 10", "deletion", "coverage"):
         print(f"\n{score}, means over tasks\n\n{score_table(results, score)}")
     if options.docs:

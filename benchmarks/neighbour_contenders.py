@@ -74,6 +74,15 @@ def log_probabilities(
     return torch.cat(parts).numpy()
 
 
+def log_odds(
+    model: nn.Module, item: Item, present: npt.NDArray[np.bool_], target: int
+) -> FloatArray:
+    """Return the log-odds of a class for each coalition, (P,)."""
+    logs = log_probabilities(model, item, present, target)
+    odds: FloatArray = logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
+    return odds
+
+
 def _partition(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
     """Owen values on halves of the line, or of the grid along its longer side, by shap."""
     del seed

@@ -8,7 +8,6 @@ Figures 2 and 3 of Chen et al. (L-Shapley and C-Shapley, ICLR 2019) in small, at
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import matplotlib as mpl
 import numpy as np
 import torch
 from data_files import add_folder_arguments
-from neighbour_contenders import FloatArray, contenders, log_probabilities
+from neighbour_contenders import FloatArray, contenders, log_odds
 from neighbour_models import CASES, Case, Item, build
 from torch import nn
 
@@ -64,7 +63,7 @@ class Curves:
 
 
 def main() -> None:
-    """Run all cases, print the tables, save them and the picture."""
+    """Run all cases, print the tables, and save the picture."""
     arguments = _arguments()
     torch.set_num_threads(1)
     found: list[tuple[Case, list[Curves]]] = []
@@ -76,10 +75,9 @@ def main() -> None:
         )
         found.append((case, _run(case, arguments)))
     arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = arguments.output / "neighbours_accuracy"
-    _save(found, stem.with_suffix(".csv"))
-    _draw(found, stem.with_suffix(".png"))
-    print(f"\nSaved {stem}.csv and .png.")
+    path = arguments.output / "neighbours_accuracy.png"
+    _draw(found, path)
+    print(f"\nSaved {path}.")
 
 
 def _arguments() -> argparse.Namespace:
@@ -122,8 +120,7 @@ def changes_by_masking(model: nn.Module, item: Item, attributions: FloatArray) -
     present = ranks >= np.round(SHARES * item.n_players)[:, None]
     with torch.no_grad():
         target = int(model(item.inputs).argmax())
-    logs = log_probabilities(model, item, present, target)
-    odds = logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
+    odds = log_odds(model, item, present, target)
     changes: FloatArray = odds - odds[0]
     return changes
 
@@ -132,18 +129,6 @@ def _print_line(curves: Curves) -> None:
     places = [int(np.flatnonzero(share == SHARES)[0]) for share in _SHOWN]
     shown = "".join(f"{curves.mean[p]:>9.2f} ± {curves.error[p]:.2f}" for p in places)
     print(f"{curves.name:40}{curves.evaluations:>12.2f}{1e3 * curves.seconds:>8.0f}{shown}")
-
-
-def _save(found: Sequence[tuple[Case, list[Curves]]], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["case", "contender", "evaluations a feature", "masked", "change", "error"])
-        for case, made in found:
-            for curves in made:
-                for share, mean, error in zip(SHARES, curves.mean, curves.error, strict=True):
-                    writer.writerow(
-                        [case.name, curves.name, curves.evaluations, share, mean, error]
-                    )
 
 
 def _draw(found: Sequence[tuple[Case, list[Curves]]], path: Path) -> None:
