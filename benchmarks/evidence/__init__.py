@@ -15,5 +15,8 @@ docs/evidence.md, the verdicts, and benchmarks/evidence.md, the numbers, from th
 import sys
 from pathlib import Path
 
+import matplotlib as mpl
+
 # The scripts of the benchmarks import each other by their names alone.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+mpl.use("Agg")

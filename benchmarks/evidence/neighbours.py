@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import torch
 from coalition_games import FloatArray
@@ -21,9 +20,7 @@ from torch import nn
 import captum_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from .pictures import picture
 
 _PER_PLAYER = 4
 _PLAIN = "SampleShapley"
@@ -179,19 +176,13 @@ def _table_1(setting: Setting) -> Outcome:
 
 
 def _draw(curves: _Curves, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for method, changes in curves.changes.items():
-        error = changes.std(axis=0, ddof=1) / np.sqrt(len(changes))
-        panel.errorbar(
-            100 * SHARES, changes.mean(axis=0), error, marker="o", capsize=2, label=method
-        )
-    panel.set_xlabel("features masked, %")
-    panel.set_ylabel("change of the log-odds")
-    panel.set_title(curves.case.title)
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    names = "features masked, %", "change of the log-odds"
+    with picture(path, (7, 4.5), *names, title=curves.case.title) as panel:
+        for method, changes in curves.changes.items():
+            error = changes.std(axis=0, ddof=1) / np.sqrt(len(changes))
+            panel.errorbar(
+                100 * SHARES, changes.mean(axis=0), error, marker="o", capsize=2, label=method
+            )
 
 
 _PAPER = "L- and C-Shapley"

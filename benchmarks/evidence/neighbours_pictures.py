@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -25,9 +26,7 @@ import captum_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 from .neighbours import explain_by_saliency
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from .pictures import picture
 
 _SENTENCE = "It is not heartwarming or entertaining. It just sucks."
 _MASKED = 0.2
@@ -104,22 +103,19 @@ def _of_sentence(model: nn.Module, item: Input) -> dict[str, FloatArray]:
 
 
 def _draw_words(shown: Sequence[str], found: Mapping[str, FloatArray], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(9.5, 2.6), layout="constrained")
     colours = mpl.colormaps["RdBu"]
     starts = np.cumsum([0.0, *(0.35 + 0.2 * len(word) for word in shown)])
-    for line, (name, values) in enumerate(found.items()):
-        panel.text(-0.3, -line, name, ha="right", va="center", fontsize=10)
-        for place, word in enumerate(shown):
-            share = values[place] / np.abs(values).max()
-            panel.text(
-                starts[place], -line, word, va="center", fontsize=11,
-                bbox={"facecolor": colours(0.5 + 0.4 * share), "edgecolor": "none", "pad": 2},
-            )  # fmt: skip
-    panel.set_xlim(-3, starts[-1])
-    panel.set_ylim(-len(found) + 0.4, 0.6)
-    panel.axis("off")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    with picture(path, (9.5, 2.6), has_grid=False, legend=None) as panel:
+        for line, (name, values) in enumerate(found.items()):
+            panel.text(-0.3, -line, name, ha="right", va="center", fontsize=10)
+            for place, word in enumerate(shown):
+                share = values[place] / np.abs(values).max()
+                panel.text(
+                    starts[place], -line, word, va="center", fontsize=11,
+                    bbox={"facecolor": colours(0.5 + 0.4 * share), "edgecolor": "none", "pad": 2},
+                )  # fmt: skip
+        panel.set(xlim=(-3, starts[-1]), ylim=(-len(found) + 0.4, 0.6))
+        panel.axis("off")
 
 
 # --- pixels ---

@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from aggregation import BASE, COLUMNS, all_answers, members
 from aggregation_sets import SETS
 from coalition_games import FloatArray
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from .pictures import picture
 
 _RIVAL = "permutation (captum)"
 _COMPLEXITY = COLUMNS.index("complexity")
@@ -71,20 +68,16 @@ def _below(quantity: str, gaps: Sequence[FloatArray], claim: int) -> Comparison:
 
 
 def _draw(scores: Mapping[str, FloatArray], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(8, 5), layout="constrained")
-    shown = [name for name in scores if "ranks" not in name]  # ranks have units of their own
-    for index, name in enumerate(shown):
-        of_rows = scores[name]
-        sensitivity, simplicity = np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY])
-        panel.scatter(
-            sensitivity, simplicity, s=40, alpha=0.8, marker="osD^v"[index // 4], label=name
-        )
-    panel.set_xlabel("average sensitivity")
-    panel.set_ylabel("complexity")
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    names = "average sensitivity", "complexity"
+    with picture(path, (8, 5), *names, dpi=90, legend=None) as panel:
+        shown = [name for name in scores if "ranks" not in name]  # ranks have units of their own
+        for index, name in enumerate(shown):
+            of_rows = scores[name]
+            sensitivity, simplicity = np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY])
+            panel.scatter(
+                sensitivity, simplicity, s=40, alpha=0.8, marker="osD^v"[index // 4], label=name
+            )
+        panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 ITEMS = (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import scipy.special
 import scipy.stats
@@ -22,6 +21,7 @@ from shapley_adapters.criteria import (
 )
 
 from .items import Claim, Comparison, Item, Outcome, Setting
+from .pictures import draw_budgets, picture
 from .shear_baselines import (
     Estimate,
     kernel_shap,
@@ -31,9 +31,6 @@ from .shear_baselines import (
     shear_random_cooperators,
 )
 from .shear_tables import BANK, CENSUS, ExplainedTable, TableFile, explained_table
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 _PER_PLAYER = (8, 16, 32, 64)
 _SHEAR, _AS_RELEASED, _ANTITHETIC = "SHEAR", "APS, authors' indices", "APS, all pairs"
@@ -399,61 +396,43 @@ def _figure_5(setting: Setting) -> Outcome:
 
 
 def _draw(run: _Run, metric: str, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for kind, name in run.scores:
-        if kind == metric and not (metric == "absolute error" and name in ("KS", "KS-Pair")):
-            panel.plot(_PER_PLAYER, run.means(kind, name), marker="o", label=name)
-    if metric == "absolute error":
-        panel.set_yscale("log")
-    panel.set_xscale("log", base=2)
-    panel.set_xlabel("N, evaluations per player")
-    panel.set_ylabel(metric)
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    means = {
+        name: run.means(kind, name)
+        for kind, name in run.scores
+        if kind == metric and not (metric == _ERROR and name in ("KS", "KS-Pair"))
+    }
+    draw_budgets(path, (7, 4.5), 100, _PER_PLAYER, means, metric)
 
 
 def _scatter(sums: FloatArray, errors: FloatArray, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    panel.scatter(sums, errors, s=6, alpha=0.5)
-    panel.set_xscale("symlog", linthresh=1e-3)
-    panel.set_yscale("symlog", linthresh=1e-3)
-    panel.set_xlabel("sum of the cross-contributions of the cooperators")
-    panel.set_ylabel("absolute error of Eq. 13")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    names = "sum of the cross-contributions of the cooperators", "absolute error of Eq. 13"
+    with picture(path, (6, 4), *names, has_grid=False, legend=None) as panel:
+        panel.scatter(sums, errors, s=6, alpha=0.5)
+        panel.set_xscale("symlog", linthresh=1e-3)
+        panel.set_yscale("symlog", linthresh=1e-3)
 
 
 def _draw_4f(errors: FloatArray, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    for line, name in zip(errors, ("SHEAR's cooperators", "random cooperators"), strict=True):
-        panel.plot(2.0 ** np.arange(1, len(line) + 1), line, marker="o", label=name)
-    panel.set_xscale("log", base=2)
-    panel.set_xlabel("N, evaluations per player")
-    panel.set_ylabel("mean absolute error of Eq. 13")
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    names = "N, evaluations per player", "mean absolute error of Eq. 13"
+    with picture(path, (6, 4), *names) as panel:
+        for line, name in zip(errors, ("SHEAR's cooperators", "random cooperators"), strict=True):
+            panel.plot(2.0 ** np.arange(1, len(line) + 1), line, marker="o", label=name)
+        panel.set_xscale("log", base=2)
 
 
 def _draw_bars(exact: FloatArray, found: FloatArray, names: Sequence[str], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(7, 4.5), layout="constrained")
     positions = np.arange(len(names))
-    panel.barh(positions - 0.2, exact, height=0.4, label="exact")
-    panel.barh(positions + 0.2, found, height=0.4, label="SHEAR, N = 16")
-    panel.set_yticks(positions, names)
-    panel.invert_yaxis()
-    panel.set_xlabel("contribution to the logit of class 1")
-    panel.legend()
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    xlabel = "contribution to the logit of class 1"
+    with picture(path, (7, 4.5), xlabel, has_grid=False) as panel:
+        panel.barh(positions - 0.2, exact, height=0.4, label="exact")
+        panel.barh(positions + 0.2, found, height=0.4, label="SHEAR, N = 16")
+        panel.set_yticks(positions, names)
+        panel.invert_yaxis()
 
 
 _PAPER = "SHEAR"
 _PLAIN_ORDERS = "plain orders (PS) in SHEAR's place"
-_LEAST = Claim(
+LEAST_ERROR = Claim(
     "SHEAR achieves the least absolute estimation error and the most accurate feature importance "
     "ranking",
     "Section 5.2",
@@ -474,10 +453,10 @@ ITEMS = (
             (table.file,), 0.4, partial(figure, table, n_rows),
         )
         for name, number, title, claim, figure, table, n_rows in (
-            ("2a", "Figure 2a", "Absolute error", _LEAST, _figure_2, CENSUS, _ROWS),
-            ("2d", "Figure 2d", "Accuracy of the ranking", _LEAST, _ranking, CENSUS, _ROWS),
-            ("2b", "Figure 2b", "Absolute error", _LEAST, _figure_2, BANK, _BANK_ROWS),
-            ("2e", "Figure 2e", "Accuracy of the ranking", _LEAST, _ranking, BANK, _BANK_ROWS),
+            ("2a", "Figure 2a", "Absolute error", LEAST_ERROR, _figure_2, CENSUS, _ROWS),
+            ("2d", "Figure 2d", "Accuracy of the ranking", LEAST_ERROR, _ranking, CENSUS, _ROWS),
+            ("2b", "Figure 2b", "Absolute error", LEAST_ERROR, _figure_2, BANK, _BANK_ROWS),
+            ("2e", "Figure 2e", "Accuracy of the ranking", LEAST_ERROR, _ranking, BANK, _BANK_ROWS),
             ("3a", "Figures 3a and 3d", "Faithfulness and monotonicity", _LARGER, _figure_3,
              CENSUS, _ROWS),
             ("3b", "Figures 3b and 3e", "Faithfulness and monotonicity", _LARGER, _figure_3,

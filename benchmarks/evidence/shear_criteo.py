@@ -9,7 +9,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
@@ -23,10 +22,9 @@ from torch import Tensor, nn
 import shapley_adapters as core
 from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
-from .items import Claim, Comparison, Item, Outcome, Setting
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from .items import Comparison, Item, Outcome, Setting
+from .pictures import draw_budgets
+from .shear import LEAST_ERROR
 
 _FILE = "criteo_ctr/criteo_ctr.csv.gz"
 _PER_PLAYER = (8, 16, 32)
@@ -214,34 +212,17 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
 
 
 def _draw(scores: _Scores, metric: str, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6.5, 4), layout="constrained")
-    for name, of_budgets in scores.items():
-        panel.plot(_PER_PLAYER, of_budgets.mean(axis=(1, 2)), marker="o", label=name)
-    panel.set_xscale("log", base=2)
-    if metric == "absolute error":
-        panel.set_yscale("log")
-    panel.set_xlabel("N, evaluations per player")
-    panel.set_ylabel(metric)
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    means = {name: of_budgets.mean(axis=(1, 2)) for name, of_budgets in scores.items()}
+    draw_budgets(path, (6.5, 4), 90, _PER_PLAYER, means, metric)
 
-
-_LEAST = Claim(
-    "SHEAR achieves the least absolute estimation error and the most accurate feature importance "
-    "ranking",
-    "Section 5.2",
-    "plain orders (PS) in SHEAR's place",
-)
 
 ITEMS = (
     Item(
-        "shear-2c", "Absolute error on Criteo", f"{_PAPER}, Figure 2c", (_LEAST,), (_FILE,), 0.5,
-        partial(_figure, False),
+        "shear-2c", "Absolute error on Criteo", f"{_PAPER}, Figure 2c", (LEAST_ERROR,),
+        (_FILE,), 0.5, partial(_figure, False),
     ),
     Item(
-        "shear-2f", "Accuracy of the ranking on Criteo", f"{_PAPER}, Figure 2f", (_LEAST,),
+        "shear-2f", "Accuracy of the ranking on Criteo", f"{_PAPER}, Figure 2f", (LEAST_ERROR,),
         (_FILE,), 0.5, partial(_figure, True),
     ),
 )  # fmt: skip

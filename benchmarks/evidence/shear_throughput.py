@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import torch
 from coalition_games import FloatArray
@@ -17,10 +16,8 @@ import captum_ext
 from shapley_adapters.criteria import ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting
+from .pictures import picture
 from .shear_tables import BANK, CENSUS, ExplainedTable, TableFile, explained_table
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 _PER_PLAYER = (8, 16, 32, 64)
 _SHEAR, _PLAIN = "SHEAR", "PS"
@@ -97,16 +94,11 @@ def _run(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tup
 
 
 def _draw(found: Mapping[tuple[str, int], tuple[float, float]], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6.5, 4), layout="constrained")
-    for name in _ESTIMATORS:
-        paces, accuracies = zip(*(found[name, n] for n in _PER_PLAYER), strict=True)
-        panel.plot(paces, accuracies, marker="o", label=name)
-    panel.set_xlabel("rows a second")
-    panel.set_ylabel("accuracy of the ranking")
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    names = "rows a second", "accuracy of the ranking"
+    with picture(path, (6.5, 4), *names, dpi=90) as panel:
+        for name in _ESTIMATORS:
+            paces, accuracies = zip(*(found[name, n] for n in _PER_PLAYER), strict=True)
+            panel.plot(paces, accuracies, marker="o", label=name)
 
 
 _PAPER = "SHEAR"

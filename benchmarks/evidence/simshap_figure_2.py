@@ -9,7 +9,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from coalition_games import FloatArray
 
@@ -17,10 +16,8 @@ import shap_ext
 from shap_ext.explainers.amortized_explainer import AmortizedExplainer
 
 from .items import Claim, Comparison, Item, Outcome, Setting
+from .pictures import picture
 from .simshap_tables import FILES, TITLES, Explained, explained
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 _PER_PLAYER = (4, 8, 16, 32)
 _ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -172,21 +169,16 @@ def _table_4(setting: Setting) -> Outcome:
 
 
 def _draw(name: str, run: _Run, path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6.5, 4.3), layout="constrained")
-    for estimator in _ESTIMATORS:
-        means = [run.errors[estimator, n].mean() for n in _PER_PLAYER]
-        panel.plot(_PER_PLAYER, means, marker="o", label=estimator)
-    for network, style in ((_SIM, "-"), (_FAST, "--")):
-        panel.axhline(run.errors[network, 0].mean(), color="black", linestyle=style, label=network)
-    panel.set_xscale("log", base=2)
-    panel.set_yscale("log")
-    panel.set_xlabel("evaluations for each feature")
-    panel.set_ylabel("mean l1 distance")
-    panel.set_title(TITLES[name])
-    panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    names = "evaluations for each feature", "mean l1 distance"
+    with picture(path, (6.5, 4.3), *names, dpi=90, legend=8, title=TITLES[name]) as panel:
+        for estimator in _ESTIMATORS:
+            means = [run.errors[estimator, n].mean() for n in _PER_PLAYER]
+            panel.plot(_PER_PLAYER, means, marker="o", label=estimator)
+        for network, style in ((_SIM, "-"), (_FAST, "--")):
+            mean = run.errors[network, 0].mean()
+            panel.axhline(mean, color="black", linestyle=style, label=network)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log")
 
 
 _PAIRS = "single draws again, with another seed, in the place of pairs"

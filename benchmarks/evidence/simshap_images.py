@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import captum.attr
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from coalition_games import FloatArray
@@ -18,9 +18,6 @@ import captum_ext
 
 from .cifar_network import FILES, GRID, Images, area, curves, images
 from .items import Claim, Comparison, Item, Outcome, Setting
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 _SIM, _RANDOM = "SimSHAP", "at random"
 _PUBLISHED = {

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from coalition_games import FloatArray, tabulate
@@ -15,9 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import shap_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from .pictures import picture
 
 _FILE = "iris/iris.csv.gz"
 _PUBLISHED = {5: 0.577, 20: 0.144, 45: 0.070, 100: 0.042}
@@ -112,16 +109,11 @@ def _distance(values: FloatArray, exact: FloatArray) -> float:
 
 
 def _draw(found: Mapping[int, float], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    panel.plot(list(found), [_PUBLISHED[size] for size in found], marker="s", label="published")
-    panel.plot(list(found), list(found.values()), marker="o", label="ours")
-    panel.set_yscale("log")
-    panel.set_xlabel("training rows")
-    panel.set_ylabel("mean l2 distance")
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    names = "training rows", "mean l2 distance"
+    with picture(path, (6, 4), *names) as panel:
+        panel.plot(list(found), [_PUBLISHED[size] for size in found], marker="s", label="published")
+        panel.plot(list(found), list(found.values()), marker="o", label="ours")
+        panel.set_yscale("log")
 
 
 ITEMS = (

@@ -8,15 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
 import shap_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
+from .pictures import picture
 from .simshap_tables import FILES, Explained, explained
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 _OURS_OF_EPOCHS = {100: 2, 500: 10}
 """Epochs of the paper to ours."""
@@ -144,16 +140,11 @@ def _figure_5(setting: Setting) -> Outcome:
 
 
 def _draw(samples: tuple[int, ...], found: Mapping[tuple[int, bool], float], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    for paired, name in ((True, "in pairs"), (False, "single")):
-        panel.plot(samples, [found[n, paired] for n in samples], marker="o", label=name)
-    panel.set_xscale("log", base=2)
-    panel.set_xlabel("samples for each row and epoch")
-    panel.set_ylabel("mean l1 distance")
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    names = "samples for each row and epoch", "mean l1 distance"
+    with picture(path, (6, 4), *names, dpi=90) as panel:
+        for paired, name in ((True, "in pairs"), (False, "single")):
+            panel.plot(samples, [found[n, paired] for n in samples], marker="o", label=name)
+        panel.set_xscale("log", base=2)
 
 
 _AGAIN = "the same training again, with other draws"
