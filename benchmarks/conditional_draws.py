@@ -1,13 +1,12 @@
-"""Draws of absent features from conditional normal distributions: their errors, bars and time.
+"""Draws of absent features from conditional normal distributions: their errors and bars.
 
     python benchmarks/conditional_draws.py [--quick]
 
-Four tables. The error of the mean of K draws over that of K independent ones, as a root mean
+Three tables. The error of the mean of K draws over that of K independent ones, as a root mean
 square over coalitions, for a quadratic function, a network and steps. The error of distributions
 fitted to 300 rows of 3 columns, independent or not, with how often intervals hold the values of the
 distribution that the rows come from. How often 95 % intervals hold the exact conditional Shapley
-values of quadratic functions of 8 features, with the standard error over games. And the seconds of
-13 features and 1,000 rows with the default budget, without the model's own time. Needs no data.
+values of quadratic functions of 8 features, with the standard error over games. Needs no data.
 """
 
 # mypy: allow-untyped-calls
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -96,24 +94,6 @@ def errors_of_fits(masker: Any, correlation: float, n_games: int) -> tuple[float
     return off / total, float(np.mean(inside))
 
 
-def seconds(n_rows: int) -> tuple[float, float]:
-    """Return the seconds of a call without those of the model, and its rows of the model."""
-    data, weights = correlated_rows(1000, 13, seed=0), np.random.default_rng(0).normal(size=13)
-    n_evaluated, of_model = 0, 0.0
-
-    def model(x: Any) -> Any:
-        nonlocal n_evaluated, of_model
-        start = time.process_time()
-        outputs = np.tanh(x @ weights)
-        n_evaluated, of_model = n_evaluated + len(x), of_model + time.process_time() - start
-        return outputs
-
-    explainer = shap.Explainer(model, Gaussian(data), algorithm="oddgp", seed=0)
-    start = time.process_time()
-    explainer(data[:n_rows], silent=True)
-    return time.process_time() - start - of_model, n_evaluated
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,8 +121,6 @@ def main() -> None:
                 f"{method:16} {n_draws:3} draws  {held:.3f} ± {error:.3f}  {relative:.3f}",
                 flush=True,
             )
-    own, n_evaluated = seconds(20 if is_quick else 1000)
-    print(f"\n{own:.1f} s beside the model, which gets {n_evaluated:,} rows")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import shap
-from coalition_games import BoolArray, FloatArray
+from coalition_games import BoolArray, FloatArray, IntArray
 from large_games import LargeGame
 from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.linear_model import LassoCV, Ridge
@@ -122,26 +122,28 @@ def by_permutation(game: CountedGame, budget: int, seed: int) -> Answer:
 def by_partition(game: CountedGame, budget: int, seed: int) -> Answer:
     """Explain by shap's PartitionExplainer, on a tree that halves the line of the players."""
     background, row = game.columns
-    masker = shap.maskers.Partition(background, clustering=halving_tree(game.game.n_players))
+    masker = shap.maskers.Partition(background, clustering=halving_tree((game.game.n_players,)))
     explainer = shap.PartitionExplainer(game, masker)
     # It evaluates pairs, and one more than it may.
     return Answer(np.asarray(explainer(row, max_evals=budget - 2, silent=True).values)[0])
 
 
-def halving_tree(n_players: int) -> FloatArray:
-    """Return a tree, as scipy's linkages, that halves a line until single players are left."""
-    links: list[tuple[float, float, float, float]] = []
+def halving_tree(shape: tuple[int, ...]) -> FloatArray:
+    """Return scipy's form of the tree that halves a grid along its longer side, again and again."""
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    merges: list[tuple[float, float, float, float]] = []
 
-    def node(start: int, end: int) -> int:
-        if end - start == 1:
-            return start
-        middle = (start + end) // 2
-        left, right = node(start, middle), node(middle, end)
-        links.append((left, right, float(end - start), float(end - start)))
-        return n_players + len(links) - 1
+    def merge(block: IntArray) -> int:
+        if block.size == 1:
+            return int(block.item())
+        axis = int(np.argmax(block.shape))
+        first, second = np.array_split(block, 2, axis)
+        own = merge(first), merge(second)
+        merges.append((*own, float(block.size), float(block.size)))
+        return int(places.size + len(merges) - 1)
 
-    node(0, n_players)
-    return np.array(links)
+    merge(places)
+    return np.array(merges)
 
 
 def by_shapiq(

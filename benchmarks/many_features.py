@@ -169,19 +169,6 @@ def compared_with_partition(results: pd.DataFrame) -> str:
     return "Its " + "; its ".join(texts) + "."
 
 
-def score_table(results: pd.DataFrame, score: str) -> str:
-    """Return the means of a score over all tasks and numbers of players, by method and budget."""
-    table = results.pivot_table(index="method", columns="per player", values=score, sort=False)
-    lines = ["| evaluations a player | " + " | ".join(f"{each:g}" for each in table) + " |"]
-    lines.append("|" + "---|" * (len(table.columns) + 1))
-    for method, row in table.iterrows():
-        texts = [
-            "—" if np.isnan(value) else "> 10" if value > 10 else f"{value:.2f}" for value in row
-        ]
-        lines.append(f"| {method} | " + " | ".join(texts) + " |")
-    return "\n".join(lines)
-
-
 def task_table(results: pd.DataFrame) -> str:
     """Return errors of `oddgp` and, in brackets, of the best peer, by task, players and budget."""
     table = mean_errors(results)
@@ -310,8 +297,6 @@ def main() -> None:
         f"{task_table(results)}"
     )
     print("\n\n".join([losing, errors, rule_of_thumb(results)]))
-    for score in ("error", "top 10", "deletion", "coverage"):
-        print(f"\n{score}, means over tasks\n\n{score_table(results, score)}")
     if options.docs:
         results.to_csv(KEPT, index=False, float_format="%.4g")
         images = []

@@ -345,23 +345,6 @@ def markdown_row(texts: Iterable[object]) -> str:
     return "| " + " | ".join(str(text) for text in texts) + " |"
 
 
-def error_table(panel: pd.DataFrame) -> str:
-    """Return mean errors over models, and in brackets the coverage of 95 % intervals."""
-    means = panel.groupby(["method", "per feature"], sort=False)[["error", "coverage"]].agg(
-        lambda values: values.mean(skipna=False)
-    )
-    budgets = panel["per feature"].unique()
-    lines = [markdown_row(["rows per feature", *(f"{each:,}" for each in budgets)])]
-    lines.append("|" + "---|" * (len(budgets) + 1))
-    for method in panel["method"].unique():
-        texts = []
-        for error, coverage in means.loc[method].loc[budgets].to_numpy():
-            text = "—" if np.isnan(error) else f"{error:.4f}".lstrip("0")
-            texts.append(text if np.isnan(coverage) else f"{text} ({coverage:.2f})")
-        lines.append(markdown_row([method, *texts]))
-    return "\n".join(lines)
-
-
 def sentence(cells: pd.DataFrame) -> str:
     """Return what the picture shows, for the README."""
     many = cells[cells["background"] >= 100]
@@ -448,9 +431,6 @@ def main() -> None:
         results = measure(methods, chosen, kinds, 4 if options.quick else 6)
     cells = judge(results)
     tables = [losing_table(cells), sentence(cells)]
-    for (n_features, n_background), panel in results.groupby(CELL[:2], sort=False):
-        title = f"{n_features} features, {n_background:,} background rows:"
-        tables.append(f"{title}\n\n{error_table(panel)}")
     print("\n\n".join(tables))
     if options.docs:
         results.to_csv(KEPT, index=False, float_format="%.6g")

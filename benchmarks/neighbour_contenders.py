@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import shap
 import torch
+from large_contenders import halving_tree
 from neighbour_models import Case, Item
 from torch import nn
 
@@ -95,7 +96,7 @@ def _partition(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[Fl
         """Hands the mask itself on to the model."""
 
         shape = (1, item.n_players)
-        clustering = _halves(item.shape)
+        clustering = halving_tree(item.shape)
         immutable_outputs = True
 
         def __call__(self, mask: Any, *_: Any) -> Any:
@@ -108,24 +109,6 @@ def _partition(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[Fl
     explainer = shap.PartitionExplainer(values, Masker())
     made = explainer(everyone.astype(float), max_evals=budget, silent=True)
     return np.asarray(made.values[0]), spent[0]
-
-
-def _halves(shape: tuple[int, ...]) -> FloatArray:
-    """Return scipy's form of the tree that halves a grid along its longer side, again and again."""
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    merges: list[tuple[float, float, float, float]] = []
-
-    def merge(block: npt.NDArray[np.intp]) -> int:
-        if block.size == 1:
-            return int(block.item())
-        axis = int(np.argmax(block.shape))
-        first, second = np.array_split(block, 2, axis)
-        own = merge(first), merge(second)
-        merges.append((*own, float(block.size), float(block.size)))
-        return int(places.size + len(merges) - 1)
-
-    merge(places)
-    return np.array(merges)
 
 
 def _at_random(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:

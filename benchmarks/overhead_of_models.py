@@ -1,13 +1,12 @@
 """How much longer explanations take than the model itself, on six kinds of models.
 
-    python benchmarks/overhead_of_models.py [--quick] [--cpu] [--workloads NAME …]
-                                                  [--only WORD …]
+    python benchmarks/overhead_of_models.py [--quick] [--workloads NAME …]
+        [--only WORD …]
 
 The floor is the plainest loop that masks and runs as many evaluations of the same rows, in batches
 of the best of four sizes. Each column is a contender's time over the floor's, both for one
 evaluation: contenders that use less than their budget, as random orders of whole permutations do,
-are not faster for it. Contenders and the floor take turns; medians of the rounds. With --cpu, torch
-has one thread, and the time of the processor counts, which other programs change little. About four
+are not faster for it. Contenders and the floor take turns; medians of the rounds. About four
 minutes.
 """
 
@@ -19,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import captum.attr
 import numpy as np
@@ -27,9 +25,7 @@ import shap
 import torch
 from workloads import WORKLOADS, Workload
 
-import captum_ext
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters.games import evaluation as batched_evaluation
 
 FLOOR_SIZES = (64, 128, 256, 1024)
 """Evaluations of one call of the floor; the best size counts."""
@@ -70,19 +66,6 @@ def _through_shap(algorithm: str, **options: str) -> Callable[[Workload], Run]:
     return prepare
 
 
-def _through_captum(method: Callable[..., Any], **options: str) -> Callable[[Workload], Run]:
-    def prepare(workload: Workload) -> Run:
-        attribution = method(workload.module, seed=0, **options)
-        return lambda: attribution.attribute(
-            workload.rows,
-            baselines=workload.baselines,
-            n_samples=workload.budget,
-            feature_mask=workload.mask,
-        )
-
-    return prepare
-
-
 def _shap_permutation(workload: Workload) -> Run:
     """shap's own; it knows no groups, and masks one background row or a function."""
     explainer = shap.PermutationExplainer(workload.predict, workload.masker, seed=0)
@@ -112,9 +95,6 @@ CONTENDERS: dict[str, Callable[[Workload], Run]] = {
     "shap leastsquares": _through_shap("leastsquares"),
     "shap oddgp, equal weights": _through_shap("oddgp", weights="equal"),
     "shap oddgp": _through_shap("oddgp"),
-    "captum RandomOrder": _through_captum(captum_ext.RandomOrder),
-    "captum LeastSquares": _through_captum(captum_ext.LeastSquares),
-    "captum OddGP, equal weights": _through_captum(captum_ext.OddGP, weights="equal"),
     "shap's permutation": _shap_permutation,
     "captum's ShapleyValueSampling": _captum_sampling,
 }
@@ -148,14 +128,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="two rounds")
-    parser.add_argument("--cpu", action="store_true", help="time of the processor, one thread")
     arguments = parser.parse_args()
     names = [name for name in CONTENDERS if any(word in name for word in arguments.only)]
-    clock = time.perf_counter
-    if arguments.cpu:
-        torch.set_num_threads(1)
-        clock = time.process_time
-        vars(batched_evaluation)["perf_counter"] = clock
     n_rounds = 2 if arguments.quick else arguments.rounds
     print(
         f"torch {torch.__version__}, Python {platform.python_version()}, "
@@ -166,7 +140,7 @@ def main() -> None:
     for workload_name in arguments.workloads:
         workload = _with_table_rows(WORKLOADS[workload_name]())
         workload.module.eval()
-        micros, ratios = _ratios(workload, names, n_rounds, clock)
+        micros, ratios = _ratios(workload, names, n_rounds)
         print(f"\n{workload_name}: floor {micros:.2f} µs an evaluation", flush=True)
         for name, ratio in ratios.items():
             print(f"    {name:34}{ratio:>8.2f}", flush=True)
@@ -181,9 +155,7 @@ def _with_table_rows(workload: Workload) -> Workload:
     return replace(workload, rows=rows.to(workload.rows.dtype))
 
 
-def _ratios(
-    workload: Workload, names: list[str], n_rounds: int, clock: Callable[[], float]
-) -> tuple[float, dict[str, float]]:
+def _ratios(workload: Workload, names: list[str], n_rounds: int) -> tuple[float, dict[str, float]]:
     """Return the floor's microseconds and the ratios of the contenders that take this workload."""
     n_evaluations = workload.budget * len(workload.rows)
     runs: dict[str, tuple[Run, float]] = {}
@@ -199,9 +171,9 @@ def _ratios(
     seconds = np.empty((n_rounds, len(floors) + len(runs)))
     for of_round in seconds:
         for index, run in enumerate([*floors, *(run for run, _ in runs.values())]):
-            started = clock()
+            started = time.perf_counter()
             run()
-            of_round[index] = clock() - started
+            of_round[index] = time.perf_counter() - started
     medians = np.median(seconds, axis=0)
     of_floor = medians[: len(floors)].min() / n_evaluations
     of_contenders = medians[len(floors) :]

@@ -3,9 +3,9 @@
     python benchmarks/remote_models.py [--latency 0.15] [--faults]
 
 The server is on this machine. Prints how many times faster 16 calls at once are than one after the
-other, for one row and for 20; our own time for a call and for 10,000 remembered rows. With
-`--faults`: of each fault, whether the results are those of the model, how often the user had to
-repeat the line, and how many right answers were sent for rows that had one (paid twice).
+other, for one row and for 20. With `--faults`: of each fault, whether the results are those of the
+model, how often the user had to repeat the line, and how many right answers were sent for rows that
+had one (paid twice).
 """
 
 from __future__ import annotations
@@ -72,24 +72,6 @@ def speed(latency: float) -> None:
                 f"| {n_rows} | {remote.usage.calls} | {alone:.1f} | {together:.1f} "
                 f"| {alone / together:.1f} |"
             )
-    instant = shap_ext.RemoteModel(lambda rows: rows[:, 0], rows_per_call=1)
-    seconds = [seconds_of(lambda: instant(np.zeros((2000, 20)))) for _ in range(3)]
-    print(f"\nOur own time: {min(seconds) / 2:.2f} ms a call", end="; ")
-    with tempfile.TemporaryDirectory() as folder:
-        rows = np.random.default_rng(0).normal(size=(10_000, 20))
-        kept = shap_ext.RemoteModel(
-            lambda rows: rows[:, 0], memory=f"{folder}/paid", name="a", rows_per_call=100
-        )
-        first = seconds_of(lambda: kept(rows))
-        again = min(seconds_of(lambda: kept(rows)) for _ in range(5))
-        print(f"10,000 rows: {first:.2f} s to keep, {again:.2f} s to remember.")
-
-
-def seconds_of(function: Callable[[], Any]) -> float:
-    """Return how long a function takes."""
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
 
 
 def flaky() -> None:

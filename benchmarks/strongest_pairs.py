@@ -7,11 +7,8 @@ Games are sums of heavy-tailed effects of single players and of conjunctions of 
 half as many as players; with `--largest 3`, conjunctions of four lose their last player. The
 Shapley interaction of a pair is the sum of w / (|T| − 1) over the conjunctions T that hold it.
 Recall: how many of the ten strongest pairs are among the ten that are found. Held: how many of
-these, and of all pairs found, are in their 95 % intervals. Slope: that of the exact values on those
-found, of the strongest found; less than 1 where the choice of the strongest, or a prior that is too
-wide, overestimates them. Deviation: the root mean square of their errors over standard errors.
-Seconds are of the processor, shapiq's of the clock; the cells in which a peer finds more pairs come
-first. No data is needed.
+these, and of all pairs found, are in their 95 % intervals. Seconds are of the processor, shapiq's
+of the clock; the cells in which a peer finds more pairs come first. No data is needed.
 """
 
 from __future__ import annotations
@@ -79,14 +76,12 @@ def held(found: FloatArray, errors: FloatArray, exact: FloatArray) -> dict[str, 
     listed = np.argsort(-np.abs(found))
     listed = listed[errors[listed] > 0]
     deviations = np.abs(exact - found)[listed] / errors[listed]
-    inside, top = deviations < 1.96, listed[:_COUNTED]
+    inside = deviations < 1.96
     if not len(inside):
         return {}
     return {
         "held of strongest": float(inside[:_COUNTED].mean()),
         "held of all": float(inside.mean()),
-        "slope": float(exact[top] @ found[top] / (found[top] @ found[top])),
-        "deviation": float(np.sqrt((deviations[:_COUNTED] ** 2).mean())),
     }
 
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-import captum_ext
-
 N_WORDS = 500
 
 
@@ -64,13 +62,6 @@ class Workload:
         return {
             "groups": {str(k): np.flatnonzero(players == k).tolist() for k in np.unique(players)}
         }
-
-    @property
-    def baselines(self) -> Any:
-        """What captum's methods take as baselines."""
-        if len(self.background) == 1:
-            return self.background
-        return captum_ext.BaselineDistribution(self.background)
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
         """Return the model's outputs for a table, as a user of shap would write it."""

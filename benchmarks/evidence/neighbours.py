@@ -66,7 +66,7 @@ class _Curves:
         return float(self.changes[method][:, _MEASURED].mean())
 
 
-def _contenders(case: Case) -> dict[str, Contender]:
+def contenders(case: Case) -> dict[str, Contender]:
     """Return the methods of the figure; KernelSHAP and SampleShapley without pairs, as there."""
     of_all = {
         "C-Shapley": ours(captum_ext.CShapley, variant="regression"),
@@ -75,7 +75,7 @@ def _contenders(case: Case) -> dict[str, Contender]:
     }
     if case.is_text:
         return {"L-Shapley": ours(captum_ext.LShapley, order=1), **of_all, "LIME": _lime}
-    return {**of_all, "Saliency": explain_by_saliency}
+    return {**of_all, "Saliency": _saliency}
 
 
 def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
@@ -94,9 +94,7 @@ def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatA
     return np.asarray(fitted.coef_), budget
 
 
-def explain_by_saliency(
-    model: nn.Module, item: Input, budget: int, seed: int
-) -> tuple[FloatArray, int]:
+def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
     """Explain by the absolute gradient, the largest over channels."""
     del budget, seed
     target = _target(model, item)
@@ -117,7 +115,7 @@ def _curves(name: str, setting: Setting, n_inputs: int) -> _Curves:
         name, setting.data, setting.cache, 3 if setting.is_quick else n_inputs, setting.seed
     )
     changes = {}
-    for method, explain in _contenders(case).items():
+    for method, explain in contenders(case).items():
         changes[method] = np.array(
             [
                 changes_by_masking(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from coalition_games import FloatArray
-from neighbour_contenders import Contender, log_probabilities, ours
+from neighbour_contenders import log_probabilities
 from neighbour_models import Case, _split, build
 from neighbour_models import Item as Input
 from neighbour_texts import texts, vocabulary
@@ -25,7 +25,7 @@ from torch import nn
 import captum_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-from .neighbours import explain_by_saliency
+from .neighbours import contenders
 from .pictures import picture
 
 _SENTENCE = "It is not heartwarming or entertaining. It just sucks."
@@ -121,15 +121,6 @@ def _draw_words(shown: Sequence[str], found: Mapping[str, FloatArray], path: Pat
 # --- pixels ---
 
 
-def _contenders() -> dict[str, Contender]:
-    return {
-        "C-Shapley": ours(captum_ext.CShapley, variant="regression"),
-        "KernelSHAP": ours(captum_ext.LeastSquares, paired=False),
-        _PLAIN: ours(captum_ext.RandomOrder, antithetic=False),
-        "Saliency": explain_by_saliency,
-    }
-
-
 def _digits(setting: Setting) -> Outcome:
     """Compare how many of the first fifth of the pixels are near the digit."""
     case = build("mnist", setting.data, setting.cache, 2 if setting.is_quick else 5, setting.seed)
@@ -138,7 +129,7 @@ def _digits(setting: Setting) -> Outcome:
             explain(case.model, item, 4 * item.n_players + 2, seed)[0]
             for seed, item in enumerate(case.items)
         ]
-        for method, explain in _contenders().items()
+        for method, explain in contenders(case).items()
     }
     shares = {
         method: float(np.mean([_near(*one) for one in zip(case.items, of_items, strict=True)]))
@@ -191,7 +182,7 @@ def _misclassified(setting: Setting) -> Outcome:
     note = f"{len(wrong)} of {len(case.items)} test images are classified wrong by this network."
     if not wrong:
         return Outcome((), _settings(case), notes=(note,))
-    explain = _contenders()["C-Shapley"]
+    explain = contenders(case)["C-Shapley"]
     values = [explain(case.model, item, 4 * item.n_players + 2, 0)[0] for item in wrong]
     rng = np.random.default_rng(setting.seed)
     anything = [rng.random(item.n_players) for item in wrong]

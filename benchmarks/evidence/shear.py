@@ -132,13 +132,7 @@ def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
         of_budgets = [_scores(estimate, game, exact, n, n_seeds) for n in _PER_PLAYER]
         for metric in of_budgets[0]:
             scores[metric, name] = np.array([one[metric] for one in of_budgets])
-    settings = {
-        "data": table.title,
-        "network": f"softplus, accuracy {explained.accuracy:.3f}, logit of class 1",
-        "rows": str(n_rows),
-        "draws": str(n_seeds),
-    }
-    return _Run(explained, game, settings, scores)
+    return _Run(explained, game, {**explained.settings, "draws": str(n_seeds)}, scores)
 
 
 def _scores(
@@ -252,7 +246,7 @@ def _ablation(setting: Setting) -> Outcome:
 
 def _figure_4e(setting: Setting) -> Outcome:
     """Correlate errors with random cooperators with the sum of their cross-contributions."""
-    explained, game, settings = _census(setting)
+    explained, game = _census(setting)
     scores = explained.cross_contributions()
     exact = game.shapley_values()
     n_rows, n_players = exact.shape
@@ -287,7 +281,7 @@ def _figure_4e(setting: Setting) -> Outcome:
         "cross-contributions leave smaller errors."
     )
     draw = partial(_scatter, sums[:, :, 0].ravel(), errors[:, :, 0].ravel())
-    return Outcome(comparisons, settings, notes=(note,), draw=draw)
+    return Outcome(comparisons, explained.settings, notes=(note,), draw=draw)
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
@@ -296,7 +290,7 @@ def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
 
 def _figure_4f(setting: Setting) -> Outcome:
     """The error of Eq. 13 with SHEAR's cooperators, and with random ones, against N."""
-    explained, game, settings = _census(setting)
+    explained, game = _census(setting)
     scores = explained.cross_contributions()
     rng = np.random.default_rng(0)
     exact = game.shapley_values()
@@ -323,22 +317,14 @@ def _figure_4f(setting: Setting) -> Outcome:
         )
         for n in range(1, n_players - 1)
     ]
-    return Outcome(comparisons, settings, draw=partial(_draw_4f, errors[:2]))
+    return Outcome(comparisons, explained.settings, draw=partial(_draw_4f, errors[:2]))
 
 
 @cache
-def _census(
-    setting: Setting, is_margin: bool = False
-) -> tuple[ExplainedTable, TabulatedGame, dict[str, str]]:
+def _census(setting: Setting, is_margin: bool = False) -> tuple[ExplainedTable, TabulatedGame]:
     n_rows = 5 if setting.is_quick else 40
     explained = explained_table(CENSUS, setting, n_rows, is_margin=is_margin)
-    output = "f¹ − f⁰" if is_margin else "logit of class 1"
-    settings = {
-        "data": CENSUS.title,
-        "network": f"softplus, accuracy {explained.accuracy:.3f}, {output}",
-        "rows": str(n_rows),
-    }
-    return explained, explained.game(), settings
+    return explained, explained.game()
 
 
 def _value_among(table: FloatArray, player: int, cooperators: FloatArray) -> float:
@@ -354,7 +340,7 @@ def _value_among(table: FloatArray, player: int, cooperators: FloatArray) -> flo
 
 def _figure_5(setting: Setting) -> Outcome:
     """The bars of one row: SHEAR at N = 16 beside the exact values and plain orders."""
-    explained, game, settings = _census(setting, is_margin=True)
+    explained, game = _census(setting, is_margin=True)
     exact = game.shapley_values()
     empty, grand = game.ends()
     row = int(np.argmin(np.abs(grand - empty - _SUM)))
@@ -392,7 +378,7 @@ def _figure_5(setting: Setting) -> Outcome:
     ]  # fmt: skip
     note = f"The paper's row is not named; this one has the sum nearest to its {_SUM}."
     draw = partial(_draw_bars, exact[row][order], found[order], [players[p] for p in order])
-    return Outcome(comparisons, settings, (note,), draw)
+    return Outcome(comparisons, explained.settings, (note,), draw)
 
 
 def _draw(run: _Run, metric: str, path: Path) -> None:

@@ -43,6 +43,8 @@ class ExplainedTable:
 
     Attributes
     ----------
+    table : TableFile
+        The file of the data.
     network : nn.Module
         Inputs to two logits.
     rows : array, (R, D)
@@ -57,6 +59,7 @@ class ExplainedTable:
         Whether f¹ − f⁰ is explained, or else f¹.
     """
 
+    table: TableFile
     network: nn.Module
     rows: InputArray
     player_of_column: IntArray
@@ -68,6 +71,16 @@ class ExplainedTable:
     def reference(self) -> InputArray:
         """The values of absent columns, (1, D)."""
         return np.zeros_like(self.rows[:1])
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the page says of all this."""
+        output = "f¹ − f⁰" if self.is_margin else "logit of class 1"
+        return {
+            "data": self.table.title,
+            "network": f"softplus, accuracy {self.accuracy:.3f}, {output}",
+            "rows": str(len(self.rows)),
+        }
 
     def predict(self, inputs: InputArray) -> FloatArray:
         """Return the explained output, (B,)."""
@@ -122,6 +135,7 @@ def explained_table(
     )
     sizes = [block.shape[1] for block in blocks.values()]
     return ExplainedTable(
+        table=table,
         network=network,
         rows=inputs["test"][:n_rows],
         player_of_column=np.repeat(np.arange(len(sizes)), sizes),

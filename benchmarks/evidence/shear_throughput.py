@@ -62,16 +62,11 @@ def _figure(table: TableFile, setting: Setting) -> Outcome:
                 ours, control = (found[name, n][0] / found[one, n][0] for one in (_SHEAR, _PLAIN))
                 quantity = f"rows a second by {name} over those by {_SHEAR}, N = {n}"
                 comparisons.append(Comparison(quantity, theirs, ours, control))
-    settings = {
-        "data": table.title,
-        "network": f"softplus, accuracy {explained.accuracy:.3f}, logit of class 1",
-        "rows": str(n_rows),
-    }
     note = (
         "Our estimators through captum_ext, which share evaluations between players; rows a second "
         "of the processor's time, one thread. APS reverses every order here."
     )
-    return Outcome(comparisons, settings, (note,), partial(_draw, found))
+    return Outcome(comparisons, explained.settings, (note,), partial(_draw, found))
 
 
 def _run(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tuple[float, float]:

@@ -76,12 +76,6 @@ class Explained:
         distances: FloatArray = np.abs(values.reshape(self.exact.shape) - self.exact).sum(axis=1)
         return distances
 
-    def l2(self, values: FloatArray) -> FloatArray:
-        """Return √Σ(φ̂ − φ)² of each row, (R,)."""
-        gaps = values.reshape(self.exact.shape) - self.exact
-        distances: FloatArray = np.sqrt((gaps**2).sum(axis=1))
-        return distances
-
 
 def explained(
     name: str, setting: Setting, *, n_training: int, n_rows: int, epochs: int, n_evaluations: int
