@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import heapq
 import inspect
 import json
+import os
 import sqlite3
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, astuple, dataclass, field, fields
 from datetime import date, timedelta
 from functools import partial
@@ -45,8 +46,8 @@ up to as long again by chance, so that calls that failed together do not return 
 _ROUNDS_AT_ONCE = 8
 """A batch has rows for so many rounds of all calls, so that few wait for the last one."""
 
-_POLL = 0.01
-"""Seconds between two looks at what may be started or is late."""
+_POLL = 0.1
+"""Seconds between two looks for Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,8 @@ class RemoteModel:
                     f"of another model are not taken for those of this one; got {self.name!r}."
                 )
             self._memory = _Memory(checked_path("memory", self.memory), self.name)
-        self.usage = Usage()
-        self._lock, self._slots = threading.Lock(), threading.Semaphore(self.concurrency)
-        self._next_start = self._last_end = time.monotonic()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.usage, self._lock = Usage(), threading.Lock()
+        self._process, self._next_start = 0, 0.0
 
     def __reduce__(self) -> Any:
         """Leave locks and counts behind."""
@@ -223,22 +222,14 @@ class RemoteModel:
         """
         n_rows, memory = _n_rows_of(inputs), self._memory
         if memory is None:
-            batch = _Batch(inputs, range(n_rows))
-            return self._answers(batch, list(batch.keys))
-        keys = memory.keys(inputs, n_rows)
-        batch = _Batch(inputs, keys)
-        batch.know(memory.find(keys))
-        first = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
-        asked = batch.missing(first)
-        if asked:
-            with memory.turn():  # another process may have asked for some of them
-                batch.know(memory.find([keys[row] for row in asked]))
-                asked = batch.missing(asked)
-                output = self._answers(batch, asked)
-        else:
-            output = self._answers(batch, [])
-        self._count(remembered_rows=n_rows - len(asked))
-        return tensor_beside(inputs[0], output)
+            return self._outputs(_Batch(inputs, range(n_rows)))
+        batch = _Batch(inputs, memory.keys(inputs, n_rows))
+        batch.found |= memory.find(batch.keys)
+        with memory.turn() if batch.missing() else nullcontext():
+            # Another process may have asked for some of them meanwhile.
+            batch.found |= memory.find([batch.keys[row] for row in batch.missing()])
+            self._count(remembered_rows=n_rows - len(batch.missing()))
+            return tensor_beside(inputs[0], self._outputs(batch))
 
     def forget(self, *inputs: Any) -> None:
         """Forget what `memory` holds for some rows; without rows, for all rows and models.
@@ -252,104 +243,103 @@ class RemoteModel:
             raise InvalidArgumentError("forget() needs memory=, but this RemoteModel has none.")
         self._memory.forget(self._memory.keys(inputs, _n_rows_of(inputs)) if inputs else None)
 
-    def _answers(self, batch: _Batch, rows: list[int]) -> Any:
-        """Return the outputs of a batch, of whose rows some are asked for."""
+    def _outputs(self, batch: _Batch) -> Any:
+        """Return the outputs of all rows; ask for those that are missing, or unlike the others."""
         for _ in range(self.retries + 1):
-            self._ask(batch, rows)
-            rows = self._drop_unlike(batch)
-            if not rows:
+            if batch.missing():
+                self._finish(self._ask(batch))
+            unlike = batch.drop_unlike()
+            if not unlike:
                 return _joined([batch.found[key] for key in batch.keys])
+            if self._memory is not None:
+                self._memory.forget(unlike)
         raise ModelOutputError(
-            f"call must return entries of one shape; those of rows {rows[:9]} differ from others."
+            f"call must return entries of one shape; those of rows {batch.missing()[:9]} differ "
+            "from others."
         )
 
-    def _ask(self, batch: _Batch, rows: list[int]) -> None:
-        """Find the outputs of rows by calls of a few rows, which are repeated where they fail."""
-        start, size = time.monotonic(), self.rows_per_call
-        parts = [rows[first : first + size] for first in range(0, len(rows), size)]
-        waiting = [(start, 0, part) for part in parts]  # from when on, repetitions, rows
-        running: dict[futures.Future[None], tuple[float, int, list[int]]] = {}  # until when, ...
-        calls: list[futures.Future[None]] = []  # those that are late, too
-        try:
-            while waiting or running:
-                now = time.monotonic()
-                while waiting and waiting[0][0] <= now and len(running) < self.concurrency:
-                    missing = batch.missing(waiting[0][2])  # unless late calls have answered
-                    if missing and not self._may_start():
-                        break
-                    _, n_retries, _ = heapq.heappop(waiting)
-                    if missing:
-                        calls.append(self._started(batch, missing, n_retries > 0))
-                        running[calls[-1]] = now + (self.timeout or np.inf), n_retries, missing
-                if running:
-                    futures.wait(running, _POLL, futures.FIRST_COMPLETED)
-                elif waiting:
-                    time.sleep(_POLL)
-                    idle_since = max(waiting[0][0], self._next_start, self._last_end)
-                    if self.timeout and now - idle_since > self.timeout * (self.retries + 1):
-                        late = TimeoutError("All calls in flight are late by timeout=.")
-                        self._refuse(late, waiting[0][2], waiting[0][1] + 1, len(batch.keys))
-                now = time.monotonic()
-                for call in [c for c, (end, _, _) in running.items() if c.done() or now > end]:
-                    _, n_retries, part = running.pop(call)
-                    error: BaseException | None = TimeoutError(
-                        f"It took longer than timeout={self.timeout} seconds."
-                    )
-                    error = call.exception() if call.done() else error
-                    if error is not None and (missing := batch.missing(part)):
-                        if n_retries == self.retries or not self._is_repeated(error):
-                            self._refuse(error, missing, n_retries + 1, len(batch.keys))
-                        retry_at = now + self._pause(error, n_retries)
-                        heapq.heappush(waiting, (retry_at, n_retries + 1, missing))
-        except BaseException as end:  # keep what is about to be answered
-            futures.wait(calls, self.timeout if isinstance(end, Exception) else _FIRST_WAIT)
-            raise
-
-    def _drop_unlike(self, batch: _Batch) -> list[int]:
-        """Forget the outputs of another shape than most, and return their rows."""
-        shapes = list(batch.shapes.items())  # late calls may add some
-        wanted = Counter(shape for _, shape in shapes).most_common(1)[0][0]
-        wrong = {key for key, shape in shapes if shape != wanted}
-        if wrong and self._memory is not None:
-            self._memory.forget(list(wrong))
-        for key in wrong:
-            batch.found.pop(key, None)
-            batch.shapes.pop(key)
-        return list({key: row for row, key in enumerate(batch.keys) if key in wrong}.values())
-
-    def _may_start(self) -> bool:
-        """Take a place among the calls in flight, if there is one and the rate allows it."""
+    def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Finish some work in the loop that starts all calls, which has a thread of its own."""
         with self._lock:
-            now = time.monotonic()
-            if now < self._next_start or not self._slots.acquire(blocking=False):
-                return False
-            self._next_start = now + (1 / self.rate if self.rate else 0.0)
-            return True
+            if self._process != os.getpid():  # a fork has no thread
+                self._process, self._loop = os.getpid(), asyncio.new_event_loop()
+                self._running = set[asyncio.Task[None]]()
+                self._door, self._disk = asyncio.Lock(), asyncio.Lock()
+                threading.Thread(target=_run, args=(self._loop,), daemon=True).start()
+                end = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+                end.atexit = False
+        task = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            while not futures.wait([task], _POLL).done:  # Windows reads no Ctrl-C in longer waits
+                pass
+        except BaseException:
+            task.cancel()
+            time.sleep(_FIRST_WAIT)  # keep what is about to be answered
+            raise
+        task.result()
 
-    def _started(self, batch: _Batch, rows: list[int], is_retry: bool) -> futures.Future[None]:
-        """Start a call in a thread of its own, which nothing waits for if it hangs."""
-        call: futures.Future[None] = futures.Future()
+    async def _ask(self, batch: _Batch) -> None:
+        """Find the missing outputs by calls of a few rows each."""
+        rows, size = batch.missing(), self.rows_per_call
+        try:
+            async with asyncio.TaskGroup() as group:
+                for first in range(0, len(rows), size):
+                    group.create_task(self._ask_part(batch, rows[first : first + size]))
+        except ExceptionGroup as errors:
+            if self._running:  # whose answers are paid for
+                await asyncio.wait(self._running, timeout=self.timeout)
+            raise errors.exceptions[0] from errors.exceptions[0].__cause__
 
-        def run() -> None:
-            error = None
+    async def _ask_part(self, batch: _Batch, part: list[int]) -> None:
+        """Find the outputs of a few rows, by calls that are repeated where they fail."""
+        for n_tries in range(1, self.retries + 2):
             try:
-                self._call(batch, rows, is_retry)
-            except BaseException as raised:
-                error = raised
-            self._last_end = time.monotonic()
-            self._slots.release()
-            call.set_result(None) if error is None else call.set_exception(error)
+                async with self._door:  # in the order in which they came
+                    await self._permission()
+                    part = batch.missing(part)  # unless late calls have answered
+                    if not part:
+                        return
+                    self._next_start = time.monotonic() + (1 / self.rate if self.rate else 0.0)
+                    call = asyncio.create_task(self._call(batch, part, n_tries > 1))
+                    self._running.add(call)
+                    call.add_done_callback(self._running.discard)
+                await asyncio.wait_for(asyncio.shield(call), self.timeout)
+                return
+            except Exception as error:
+                part = batch.missing(part)
+                if not part:
+                    return
+                if n_tries > self.retries or not self._is_repeated(error):
+                    self._refuse(error, part, n_tries, len(batch.keys))
+                allowed = time.monotonic() + _response_of(error)[1]
+                self._next_start = max(self._next_start, allowed)  # of all calls
+                seconds = min(_FIRST_WAIT * 2.0 ** (n_tries - 1), _LONGEST_WAIT)
+            await asyncio.sleep(seconds * float(np.random.default_rng().uniform(1, 2)))
 
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(run,), daemon=True).start()
-        return call
+    async def _permission(self) -> None:
+        """Wait until another call may start."""
+        patience = self.timeout and self.timeout * (self.retries + 1)
+        while len(self._running) >= self.concurrency:
+            first = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(self._running, timeout=patience, return_when=first)
+            if not done:
+                raise RemoteCallError(
+                    f"No call can start: all in flight are late by timeout={self.timeout} seconds. "
+                    "Pass a larger timeout= or concurrency=."
+                )
+        while (seconds := self._next_start - time.monotonic()) > 0:
+            await asyncio.sleep(seconds)
 
-    def _call(self, batch: _Batch, rows: list[int], is_retry: bool) -> None:
-        """Ask for some rows, and keep those that are answered."""
+    async def _call(self, batch: _Batch, rows: list[int], is_retry: bool) -> None:
+        """Ask for some rows, and keep those that are answered, however late."""
         arguments = [_rows_at(value, len(batch.keys), rows) for value in batch.inputs]
         started = time.perf_counter()
         try:
-            output = self._finished(self.call(*arguments))
+            output = await _in_thread(self.call, arguments)
+            if inspect.isawaitable(output):
+                output = await output
+        except asyncio.CancelledError as error:  # which would end the batch without an error
+            raise RuntimeError("the call was cancelled") from error
         finally:
             seconds = time.perf_counter() - started
             self._count(calls=1, retries=int(is_retry), seconds=seconds)
@@ -364,27 +354,16 @@ class RemoteModel:
         entries = output.iloc if hasattr(output, "iloc") else output
         found = {batch.keys[rows[i]]: entries[i : i + 1] for i in np.flatnonzero(is_finite)}
         if self._memory is not None:
-            self._memory.keep(found)
+            self._memory.hold(found)
+            async with self._disk:  # whoever is next writes for all that wait
+                if found.keys() & self._memory.held.keys():
+                    await asyncio.to_thread(self._memory.write)
         self._count(rows=len(rows), money=len(rows) * (self.cost or 0.0))
-        batch.know(found, array.shape[1:])
+        batch.found |= found
         if not is_finite.all():
             raise _UnfitAnswerError(
                 f"call returned NaN or an infinite number for row {rows[is_finite.argmin()]}."
             )
-
-    def _finished(self, output: Any) -> Any:
-        """Return the output of a coroutine: its loop has a thread, as that of notebooks runs."""
-        if not inspect.isawaitable(output):
-            return output
-
-        async def awaited() -> Any:
-            return await output
-
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
 
     def _is_repeated(self, error: BaseException) -> bool:
         from http.client import HTTPException
@@ -395,27 +374,20 @@ class RemoteModel:
         truncated = (HTTPException, json.JSONDecodeError)
         return isinstance(error, (_UnfitAnswerError, *truncated, self.retry_on))
 
-    def _pause(self, error: BaseException, n_retries: int) -> float:
-        """Return the seconds before a repetition; `Retry-After` holds for all calls."""
-        allowed = time.monotonic() + _response_of(error)[1]
-        with self._lock:
-            self._next_start = max(self._next_start, allowed)
-        seconds = min(_FIRST_WAIT * 2.0**n_retries, _LONGEST_WAIT)
-        return seconds * float(np.random.default_rng().uniform(1, 2))
-
-    def _refuse(self, error: BaseException, part: list[int], tries: int, n_rows: int) -> None:
+    def _refuse(self, error: Exception, part: list[int], n_tries: int, n_rows: int) -> None:
         """Raise the error of a call, with what is kept."""
-        if isinstance(error, (ModelOutputError, CheckpointError)):
+        if isinstance(error, (ModelOutputError, CheckpointError, RemoteCallError)):
             raise error
         advice = "With memory= and name=, a repeated call pays only for what is missing."
         if self._memory is not None:
             kept = f"What was answered is kept in {self._memory.path}"
             advice = f"{kept}: repeat the call, and only the rest is paid for."
-        name, times = type(error).__name__, f" {tries} times" if tries > 1 else ""
+        name, times = type(error).__name__, f" {n_tries} times" if n_tries > 1 else ""
         if not self._is_repeated(error) and _response_of(error)[0] is None:
             advice += f" retry_on={name} would repeat such calls."
         where = f"rows {part[0]} to {part[-1]} of {n_rows}"
-        message = f"The call for {where} failed{times}: {name}: {error}. {advice}"
+        text = str(error) or f"no answer came within timeout={self.timeout} seconds"
+        message = f"The call for {where} failed{times}: {name}: {text}. {advice}"
         raise RemoteCallError(message) from error
 
     def _count(self, **amounts: Any) -> None:
@@ -427,25 +399,54 @@ class _UnfitAnswerError(ModelOutputError):
     """An answer that may be right when it is asked for again."""
 
 
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> asyncio.Future[Any]:
+    """Call a function in a thread of its own, which nothing waits for if it hangs."""
+    result: futures.Future[Any] = futures.Future()
+
+    def run() -> None:
+        try:
+            result.set_result(function(*arguments))
+        except BaseException as error:
+            # The loop cannot take StopIteration, and would end by SystemExit.
+            is_taken = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            result.set_exception(error if is_taken else RuntimeError(repr(error)))
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), daemon=True).start()
+    return asyncio.wrap_future(result)
+
+
 @dataclass
 class _Batch:
-    """The arguments of one call of the model, the keys of its rows, and the outputs by keys."""
+    """The arguments of one call of the model, the keys of its rows, and the outputs by keys.
+
+    Each output has an axis of one row.
+    """
 
     inputs: Sequence[Any]
     keys: Sequence[Any]
     found: dict[Any, Any] = field(default_factory=dict)
-    shapes: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
-    def know(self, found: Mapping[Any, Any], shape: tuple[int, ...] | None = None) -> None:
-        """Take outputs, of one shape or arrays, each with an axis of one row."""
-        self.shapes.update(
-            {k: row.shape[1:] if shape is None else shape for k, row in found.items()}
-        )
-        self.found.update(found)
+    def missing(self, rows: Sequence[int] | None = None) -> list[int]:
+        """Return the rows without an output, among some or all; of equal ones the first."""
+        rows = range(len(self.keys)) if rows is None else rows
+        first = {self.keys[row]: row for row in reversed(rows)}
+        return sorted(row for key, row in first.items() if key not in self.found)
 
-    def missing(self, rows: Sequence[int]) -> list[int]:
-        """Return the rows without an output."""
-        return [row for row in rows if self.keys[row] not in self.found]
+    def drop_unlike(self) -> list[Any]:
+        """Drop the outputs of another shape than most, and return their keys."""
+        found = self.found.copy().items()  # late calls may add some
+        shapes = {key: _as_array(output, 1).shape for key, output in found}
+        ((wanted, _),) = Counter(shapes.values()).most_common(1)
+        unlike = [key for key, shape in shapes.items() if shape != wanted]
+        for key in unlike:
+            del self.found[key]
+        return unlike
 
 
 @dataclass
@@ -458,8 +459,7 @@ class _Memory:
 
     path: Path
     name: str
-    _held: dict[bytes, bytes] = field(default_factory=dict, init=False, repr=False)
-    _patience: float = field(default=_LONGEST_WAIT, init=False, repr=False)
+    held: dict[bytes, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Make the file, or refuse one of others."""
@@ -472,7 +472,6 @@ class _Memory:
                     f"memory={str(self.path)!r} is a database of another program. Choose another "
                     "file."
                 )
-            database.execute("PRAGMA journal_mode = WAL")
             database.execute(
                 "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) "
                 "WITHOUT ROWID"
@@ -499,69 +498,68 @@ class _Memory:
             ) from error
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, npt.NDArray[Any]]:
-        """Return the outputs that are known, each with an axis of one row; drop damaged ones."""
-        if self._held:
-            self.keep({})
-        kept, known = {key: self._held[key] for key in keys if key in self._held}, {}
+        """Return the outputs that are known and not damaged, each with an axis of one row."""
+        self.write()
+        kept, known = {key: self.held[key] for key in keys if key in self.held}, {}
         with self._database() as database:
             for key in keys:
                 query = "SELECT key, answer FROM answers WHERE key = ?"
                 kept.update(database.execute(query, (key,)))
-            for key, answer in kept.items():
-                checksum, content = answer[:_N_BYTES], answer[_N_BYTES:]
-                if checksum == _digest(key, content):
-                    head, _, numbers = content.partition(b"\n")
-                    dtype, *sizes = head.decode().split()
-                    known[key] = np.frombuffer(numbers, dtype).reshape(1, *map(int, sizes))
-            damaged = [(key,) for key in kept.keys() - known.keys()]
-            if damaged:
-                warn_user(
-                    f"{len(damaged)} outputs in memory={str(self.path)!r} are damaged; they are "
-                    "asked for again."
-                )
-                database.executemany("DELETE FROM answers WHERE key = ?", damaged)
+        for key, answer in kept.items():
+            checksum, content = answer[:_N_BYTES], answer[_N_BYTES:]
+            if checksum == _digest(key, content):
+                head, _, numbers = content.partition(b"\n")
+                dtype, *sizes = head.decode().split()
+                known[key] = np.frombuffer(numbers, dtype).reshape(1, *map(int, sizes))
+        if len(known) < len(kept):
+            warn_user(
+                f"{len(kept) - len(known)} outputs in memory={str(self.path)!r} are damaged; they "
+                "are asked for again."
+            )
         return known
 
-    def keep(self, outputs: Mapping[bytes, npt.NDArray[Any]]) -> None:
-        """Keep outputs; without room on the disk, this process holds them until there is some."""
+    def hold(self, outputs: Mapping[bytes, npt.NDArray[Any]]) -> None:
+        """Hold outputs in this process until they are written."""
         for key, rows in outputs.items():
             head = " ".join([rows.dtype.str, *map(str, rows.shape[1:])])
             content = head.encode() + b"\n" + rows.tobytes()
-            self._held[key] = _digest(key, content) + content
-        held = list(self._held.items())
+            self.held[key] = _digest(key, content) + content
+
+    def write(self) -> None:
+        """Write what is held; without room on the disk, hold it until there is some."""
+        held = self.held.copy()
         try:
-            with self._database() as database, database:
-                database.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", held)
-            for key, _ in held:
-                self._held.pop(key, None)
-            self._patience = _LONGEST_WAIT
+            if held:
+                with self._database() as database:
+                    rows = held.items()
+                    database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+            for key in held:
+                self.held.pop(key, None)
         except CheckpointError as error:
-            self._patience = _POLL
             if not isinstance(error.__cause__, sqlite3.OperationalError):
                 raise
             warn_user(
-                f"{error} Outputs are held by this process until they can be written; when it ends "
-                "before, a repeated call pays for them again."
+                f"{error} Outputs are held by this process until they can be written; when it "
+                "ends before, a repeated call pays for them again."
             )
 
     def forget(self, keys: Sequence[bytes] | None) -> None:
         """Forget some outputs, or all."""
-        with self._database() as database, database:
+        with self._database() as database:
             if keys is None:
-                self._held.clear()
+                self.held.clear()
                 database.execute("DELETE FROM answers")
             else:
-                self._held = {key: its for key, its in self._held.items() if key not in keys}
+                for key in keys:
+                    self.held.pop(key, None)
                 database.executemany("DELETE FROM answers WHERE key = ?", [(k,) for k in keys])
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(sqlite3.connect(self.path, self._patience)) as database:
+            with closing(sqlite3.connect(self.path, _LONGEST_WAIT)) as database, database:
                 database.text_factory = bytes  # one bit makes a text of bytes
-                database.execute("PRAGMA synchronous = NORMAL")
                 yield database
-                database.commit()
         except sqlite3.Error as error:
             advice = "Is the disk full, or another process stopped that uses it?"
             raise CheckpointError(
