@@ -140,25 +140,19 @@ def rechunked(
 
     `join` joins the pieces of one part of the blocks along their rows.
     """
-    pieces: list[Block] = []
+    waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
-        start, n_rows = 0, n_rows_of(block)
-        if pieces and len(block) != len(pieces[0]):
-            raise InvalidArgumentError(
-                f"rows: each batch must have the same number of parts; got one of {len(block)} "
-                f"after one of {len(pieces[0])}."
-            )
-        while start < n_rows:
-            stop = min(n_rows, start + size - n_waiting)
-            pieces.append(rows_of(block, start, stop))
-            n_waiting += stop - start
-            start = stop
-            if n_waiting == size:
-                yield _joined(pieces, join)
-                pieces, n_waiting = [], 0
-    if pieces:
-        yield _joined(pieces, join)
+        waiting.append(block)
+        n_waiting += n_rows_of(block)
+        if n_waiting >= size:
+            joined, end = _joined(waiting, join), n_waiting - n_waiting % size
+            for start in range(0, end, size):
+                yield rows_of(joined, start, start + size)
+            waiting = [rows_of(joined, end, n_waiting)] if end < n_waiting else []
+            n_waiting -= end
+    if n_waiting:
+        yield _joined(waiting, join)
 
 
 def join_tables(pieces: Sequence[Any]) -> Any:
@@ -176,8 +170,8 @@ def _joined(pieces: Sequence[Block], join: Callable[[Sequence[Any]], Any]) -> Bl
     try:
         return tuple(join(parts) for parts in zip(*pieces, strict=True))
     except (ValueError, TypeError, RuntimeError) as error:  # of NumPy, pandas and torch
-        shapes = [getattr(piece[0], "shape", type(piece[0]).__name__) for piece in pieces]
+        shapes = [[getattr(part, "shape", type(part).__name__) for part in p] for p in pieces]
         raise InvalidArgumentError(
-            f"rows: batches of one chunk cannot be joined; they have the shapes {shapes[:4]}. "
-            "All rows must have the same shape and type."
+            f"rows: batches of one chunk cannot be joined; their parts have the shapes "
+            f"{shapes[:4]}. All rows must have the same parts, shapes and types."
         ) from error
