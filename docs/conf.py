@@ -95,7 +95,7 @@ autosummary_context = {
         "shapley_adapters.aggregation.KemenyRanking": [":members:"],
         "shapley_adapters.aggregation.SpentEvaluations": [_OWN("total")],
         "shapley_adapters.batch_function.BatchFunction": [
-            _OWN("each_batch, columns, meta, arrow_schema, spark_schema"),
+            _OWN("each_batch, columns, arrow_schema, spark_schema"),
             ":special-members: __call__",
         ],
         "shapley_adapters.criteria.CoalitionErrors": [":members:"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -81,6 +80,17 @@ class BatchAttributions:
     players: list[str]
     outputs: list[str] | None
 
+    def frame(self, prefix: str, index: Any) -> pd.DataFrame:
+        """Return a column for each number of a row, one output after the other."""
+        endings = [""] if self.outputs is None else [f"_{output}" for output in self.outputs]
+        names, columns = list[str](), list[Any]()
+        for start, array in ((prefix, self.values), (f"{prefix}error_", self.standard_errors)):
+            if array is not None:
+                names += [f"{start}{player}{end}" for end in endings for player in self.players]
+                columns.append(array.transpose(0, 2, 1).reshape(len(index), -1))  # (R, K·M)
+        names += [f"{prefix}base_value{end}" for end in endings]
+        return pd.DataFrame(np.hstack([*columns, self.base_values]), index, names, np.float64)
+
 
 FrameExplainer: TypeAlias = Callable[[pd.DataFrame], BatchAttributions]
 """An explainer of a host with the options of its call: explains the rows of a frame of features."""
@@ -97,21 +107,23 @@ class BatchFunction:
     ----------
     features : tuple of str
         The columns that are explained.
-    kept_columns : DataFrame
-        The columns that are copied from the rows, without rows.
-    number_columns : three tuples of str
-        The columns of the attributions, one output after the other; of their standard errors, if
-        there are any; and of the values without any feature.
+    keep : tuple of str
+        The columns that are copied from the rows.
+    prefix : str
+        The beginning of the names of the other columns.
+    meta : DataFrame
+        The result without rows: `meta=` of `map_partitions` of Dask.
     """
 
     _explainer: Pickled
     features: tuple[str, ...]
-    kept_columns: pd.DataFrame
-    number_columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    keep: tuple[str, ...]
+    prefix: str
+    meta: pd.DataFrame
 
     def __post_init__(self) -> None:
         """Refuse columns of one name."""
-        names = pd.Index(self.columns)
+        names = self.meta.columns
         if not names.is_unique:
             raise InvalidArgumentError(
                 f"Two columns of the result are named {names[names.duplicated()][0]!r}. Pass "
@@ -157,13 +169,7 @@ class BatchFunction:
     @property
     def columns(self) -> list[str]:
         """The names of the columns of the result."""
-        return [*self.kept_columns.columns, *chain(*self.number_columns)]
-
-    @property
-    def meta(self) -> pd.DataFrame:
-        """A frame without rows: `meta=` of `map_partitions` of Dask."""
-        numbers = (np.zeros((0, len(names))) for names in self.number_columns)
-        return self._frame(self.kept_columns, *numbers)
+        return list(self.meta.columns)
 
     @property
     def arrow_schema(self) -> Any:
@@ -176,35 +182,18 @@ class BatchFunction:
     @property
     def spark_schema(self) -> str:
         """The schema of the result for `mapInPandas` of Spark."""
-        meta = self.meta
-        return ", ".join(f"`{name}` {_spark_type(name, meta[name])}" for name in self.columns)
+        return ", ".join(f"`{name}` {_spark_type(name, its)}" for name, its in self.meta.items())
 
     def _explained(self, batch: pd.DataFrame) -> pd.DataFrame:
-        copied = _columns(batch, list(self.kept_columns.columns), "batch")
-        types = self.kept_columns.dtypes.items()
+        copied = _columns(batch, self.keep, "batch")
+        types = self.meta.dtypes[copied.columns].items()
         copied = copied.astype({name: _type_with_missing(copied[name], of) for name, of in types})
-        rows = _columns(batch, list(self.features), "batch")
+        rows = _columns(batch, self.features, "batch")
         if len(rows) == 0:  # engines also call with empty partitions
             return self.meta
         explain: FrameExplainer = loaded_once(self._explainer.data)
         with rows_counted_from(0):
-            attributions = explain(rows)
-        _, has_errors, _ = self.number_columns
-        errors: Any = attributions.standard_errors if has_errors else attributions.values[:, :0]
-        # Numbers of players and outputs, (R, M, K), become columns, one output after the other.
-        values, errors = (
-            array.transpose(0, 2, 1).reshape(len(rows), -1)
-            for array in (attributions.values, errors)
-        )
-        return self._frame(copied, values, errors, attributions.base_values)
-
-    def _frame(self, copied_columns: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
-        """Return copied columns beside the arrays of values, errors and base values."""
-        parts = [
-            pd.DataFrame(array, columns=list(names), index=copied_columns.index, dtype=np.float64)
-            for names, array in zip(self.number_columns, numbers, strict=True)
-        ]
-        return pd.concat([copied_columns, *parts], axis=1)
+            return pd.concat([copied, explain(rows).frame(self.prefix, copied.index)], axis=1)
 
 
 def make_batch_function(
@@ -236,37 +225,24 @@ def make_batch_function(
             f"table.head(1); got {type(example).__name__}"
             f"{' without rows' if isinstance(frame, pd.DataFrame) else ''}."
         )
-    kept = _columns(frame, list(keep), "example")  # a wrong name would be taken for no feature
+    kept = _columns(frame, keep, "example")  # a wrong name would be taken for no feature
     if features is None:
         features = [name for name in frame.columns if name not in keep]
-    rows = _columns(frame, list(features), "example").iloc[:1]
+    rows = _columns(frame, features, "example").iloc[:1]
     with rows_counted_from(0):
-        attributions = explain(rows)
-    outputs = attributions.outputs  # a single one has no name
-    endings = [""] if outputs is None else [f"_{output}" for output in outputs]
-
-    def names(start: str) -> tuple[str, ...]:
-        players = attributions.players
-        return tuple(f"{start}{player}{ending}" for ending in endings for player in players)
-
-    has_errors = attributions.standard_errors is not None
-    number_columns = (
-        names(prefix),
-        names(f"{prefix}error_") if has_errors else (),
-        tuple(f"{prefix}base_value{ending}" for ending in endings),
-    )
-    pickled = Pickled.from_object(explain)
-    return BatchFunction(pickled, tuple(features), kept.iloc[:0], number_columns)
+        numbers = explain(rows).frame(prefix, rows.index)
+    meta = pd.concat([kept.iloc[:0], numbers.iloc[:0]], axis=1)
+    return BatchFunction(Pickled.from_object(explain), tuple(features), tuple(keep), prefix, meta)
 
 
-def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFrame:
+def _columns(frame: pd.DataFrame, names: Sequence[str], argument: str) -> pd.DataFrame:
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidArgumentError(
             f"{argument} has no column {missing[0]!r}; its columns are "
             f"{', '.join(map(str, frame.columns[:20]))}{', …' if len(frame.columns) > 20 else ''}."
         )
-    columns = frame[names]
+    columns = frame[list(names)]
     if columns.shape[1] > len(names):
         twice = columns.columns[columns.columns.duplicated()][0]
         raise InvalidArgumentError(
