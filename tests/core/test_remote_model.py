@@ -1,6 +1,7 @@
 """Models behind a network: order, limits, repetitions, what is paid and kept, and errors."""
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
@@ -460,6 +461,22 @@ def test_models_move_to_other_processes(tmp_path):
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy(ROWS), curved(ROWS))
     assert (copy.usage.calls, copy.usage.remembered_rows, copy.retries) == (2, 50, 7)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of forks, by its threads
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_a_fork_asks_by_itself_and_models_that_are_gone_leave_no_thread():
+    model, n_threads = RemoteModel(curved), threading.active_count()
+    model(ROWS)
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(not np.array_equal(model(ROWS), curved(ROWS)))
+    assert os.waitpid(child, 0)[1] == 0
+    del model
+    gc.collect()
+    time.sleep(0.2)
+    assert threading.active_count() <= n_threads
 
 
 # --- arguments ---
