@@ -59,7 +59,7 @@ _ENUMERATED = 300.0
 """Operations of our own for each coalition, player and output of an enumeration, measured with 10
 to 14 players."""
 
-_OF_DRAW, _OF_EFFECT = 10_000.0, 150.0
+_OF_DRAW, _OF_EFFECT = 2500.0, 60.0
 """Operations of our own for each background row of a pair of coalitions, where rows are saved, and
 for each player beside. Measured with 12 to 300 players."""
 

@@ -49,10 +49,11 @@ from .design import (
     may_take_twos,
     n_before_choice,
 )
-from .fitting import LEARNED_FROM
+from .fitting import LEARNED_FROM, SEARCHED
 from .games import Games, are_of_pairs, posteriors
 from .posterior import DENSE, SEEN, SETS_AT_ONCE, Posterior
 from .prior import EVEN, ODD
+from .sparse_sets import n_watched
 
 WEIGHTS = ("learned", "equal")
 
@@ -255,30 +256,29 @@ class OddGP(Estimator[OddDesign]):
         return 16 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the bytes of the coalitions, of kernels, and of the search of sparse sets.
-
-        The latter has up to 800 values of the pairs of up to 136 players.
-        """
+        """Return the bytes of the coalitions, of kernels, and of the search of sparse sets."""
         n_values = _n_values(n_players, budget)
-        search = 12 * min(n_values, 800) * min(n_players, 136) ** 2
+        n_searched = min(n_values, SEARCHED)
+        search = 12 * n_searched * n_watched(n_searched, n_players, 3) ** 2
         return 50 * budget * n_players + max(110 * min(n_values, DENSE) ** 2, search)
 
     def operations(self, n_players: int, budget: int, n_outputs: int = 1) -> Operations:
         """Return those of learning, of the posterior, and of each output.
 
-        Measured with 5 to 60 players, 1 to 64 evaluations of each and 1 to 100 outputs: at most 1.5
-        times more or less.
+        Measured with 5 to 500 players, 1 to 64 evaluations of each and 1 to 100 outputs: at most
+        1.5 times more or less.
         """
         n_values = _n_values(n_players, budget)
         n_seen = n_values if n_values <= DENSE else SEEN
-        n_fitted = min(n_values, LEARNED_FROM)
-        posterior = 1.5 * n_values * n_seen * n_players + 0.12 * n_seen**3
+        posterior = n_values * n_seen * n_players + 0.08 * n_seen**3
         posterior += 3.5 * (n_values - n_seen) * n_seen**2
         if self.weights == "equal":
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
+        n_fitted, n_searched = min(n_values, LEARNED_FROM), min(n_values, SEARCHED)
         learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)
+        learning += 0.5 * n_searched * n_watched(n_searched, n_players, 3) ** 3
         each = n_outputs * (1.5e5 + 320.0 * n_values * n_players)
-        per_row = learning + posterior + 5.0 * n_values * n_players**2 + each
+        per_row = learning + posterior + 2.0 * n_values * n_players**2 + each
         return Operations(0.0, per_row * (FOLDS if self.unbiased else 1))
 
     def has_interactions(self, request: InteractionRequest) -> bool:

@@ -15,7 +15,7 @@ from .local_interactions import with_near_sets
 from .prior import Prior, Values, factored
 from .sparse_sets import find_sparse_sets
 
-_FEW, LEARNED_FROM, _SEARCHED = 120, 480, 800
+_FEW, LEARNED_FROM, SEARCHED = 120, 480, 800
 """Values that the first and the second fit see, and those of the search of sparse sets, at most. A
 step costs the cube of their number. Fits to 1,000 values have .96 of the errors at 64 evaluations a
 player and take twice as long."""
@@ -92,7 +92,7 @@ def fitted(prior: Prior, distances: FloatArray | None = None) -> Fit:
     found = prior.sparse.players[:0]
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
-        sparse = find_sparse_sets(prior.first(_SEARCHED), h)
+        sparse = find_sparse_sets(prior.first(SEARCHED), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if n > _FEW or len(prior.sparse.players):
         h, inverse = maximised(prior.first(LEARNED_FROM), h, _STEPS)

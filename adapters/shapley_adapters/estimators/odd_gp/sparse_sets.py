@@ -30,14 +30,19 @@ _CHANGE = 0.3
 """Change of the logarithm of a variance, below which it stays."""
 
 
+def n_watched(n_values: int, n_players: int, size: int) -> int:
+    """Return of how many players the sets are tried."""
+    return min(n_players, max(size, int((_MOST_OF_VALUES * n_values**2) ** (1 / size))))
+
+
 def find_sparse_sets(prior: Prior, h: FloatArray) -> SparseSets:
     """Return the sets with more energy in the values than the rest of the prior expects."""
     data = prior.data
     n, n_players = data.signs.shape
     size = 3 if data.parity == ODD else 2
     strengths = prior.variances(h).strengths
-    n_watched = min(n_players, max(size, int((_MOST_OF_VALUES * n**2) ** (1 / size))))
-    watched = np.sort(np.argsort(-strengths, kind="stable")[:n_watched])
+    n_strongest = n_watched(n, n_players, size)
+    watched = np.sort(np.argsort(-strengths, kind="stable")[:n_strongest])
     factor = factored(prior.covariance(h))
     alpha = lapack.dpotrs(factor, data.values, lower=1)[0]
     alpha /= np.sqrt(np.maximum((data.values * alpha).sum(axis=0), _LEAST**2))
