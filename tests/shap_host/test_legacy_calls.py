@@ -250,7 +250,8 @@ def test_shares_that_are_too_small_say_what_they_need(member, needed):
     )
     x = rows(2, 9, seed=4)
     with pytest.raises(
-        BudgetError, match=rf"(?i){member} needs at least {needed} .*max_evals={3 * needed} or more"
+        BudgetError,
+        match=rf"(?i){member} needs at least {needed} .*Pass {3 * needed} or more as max_evals=",
     ):
         explainer(x, max_evals=3 * (needed - 1))
     assert explainer(x, max_evals=3 * max(needed, 50)).values.shape == (2, 9)
