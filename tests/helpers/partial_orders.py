@@ -1,5 +1,6 @@
 """Asymmetric Shapley values straight from their definition, sharing no code with the package."""
 
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -45,7 +46,7 @@ def split_values(n_players, edges, value):
     Heskes, Sijben, Bucur and Claassen (2020). `value(shown, given)` is the value where
     the model sees the players in `shown`, and the others follow those in `given`.
     """
-    direct, indirect = [], []
+    value, direct, indirect = cache(value), [], []
     for order in linear_extensions(n_players, edges):
         of_direct, of_indirect, before = np.zeros(n_players), np.zeros(n_players), frozenset()
         for player in order:
