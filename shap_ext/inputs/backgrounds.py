@@ -41,7 +41,7 @@ def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
 
 
 def checked_summary(summary: DenseData | SparseData) -> Any:
-    """Return a copy of a summary of shap, if its weights and columns can be used."""
+    """Return a copy of a summary of shap, without rows of weight 0, if it can be used."""
     weights = np.asarray(summary.weights, dtype=np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise InvalidArgumentError(
@@ -53,7 +53,9 @@ def checked_summary(summary: DenseData | SparseData) -> Any:
             "masker holds background rows with groups of columns. Pass the rows without groups, "
             "and the groups as groups=."
         )
-    return copy.deepcopy(summary)
+    checked, has_weight = copy.deepcopy(summary), weights > 0
+    checked.data, checked.weights = checked.data[has_weight], weights[has_weight]
+    return checked
 
 
 _MAX_BACKGROUND = 100

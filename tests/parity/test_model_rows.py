@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import shap
+from shap.utils._legacy import DenseData
 
 import shap_ext
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
@@ -276,6 +277,17 @@ def test_weighted_backgrounds():
         lower, upper = estimate.interval()
         inside.append((lower[..., 0] <= truth) & (upper[..., 0] >= truth))
     assert 0.85 < np.mean(inside) <= 1
+
+
+def test_rows_without_weight_count_for_nothing():
+    rows = np.concatenate([RNG.normal(size=(30, M)), 30 * RNG.normal(size=(10, M))])
+    summary = DenseData(rows, list(range(M)), None, np.repeat([1.0, 0.0], [30, 10]))
+    alone = shap.Explainer(Model(), rows[:30], algorithm="leastsquares", seed=0)
+    alone(X, max_model_rows=LIMIT, silent=True, error_bounds=True)
+    explained = shap.Explainer(Model(), summary, algorithm="leastsquares", seed=0)
+    explained(X, max_model_rows=LIMIT, silent=True, error_bounds=True)
+    found, expected = (one.last_estimate.standard_errors for one in (explained, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_rows_workers_and_batches_change_nothing():

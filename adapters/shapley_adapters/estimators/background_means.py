@@ -153,10 +153,11 @@ def background_means(
     even_means = even_left + base @ population
     of_even = (differences - even_left[..., None]) * units.drawn
     remaining = np.maximum(1 - units.drawn @ population, float(is_random))
+    in_squares = population * len(weights)  # rows of hardly any weight may be far off
     # The covariance has the larger number of degrees of freedom: it may not exceed variances.
     even_freedom = (counts - 1.0)[None]
     errors = (
-        remaining * _variances((one * other).sum(axis=2), of_pair, shares, is_part)
+        remaining * _variances((one * other) @ in_squares, of_pair, shares, is_part)
         for one, other, of_pair in (
             (of_odd, of_odd, freedom),
             (of_even, of_even, even_freedom),
@@ -207,7 +208,7 @@ def _ridge_effects(
         kept.append(left**2 / (2 - left))
         effects = regression.solved(np.full(len(odd), penalty), *_TO_CHOOSE)
         left_out = regression.within(odd - signs @ effects) / (left[:, None] * of_others)
-        losses.append((left_out[:, has_others] ** 2).sum(axis=(1, 2)))
+        losses.append((left_out[:, has_others] ** 2 @ population).sum(axis=1))
     best = np.argmin(losses, axis=0)
     return regression.solved(np.array(_PENALTIES)[best], *_TO_SOLVE), np.array(kept)[best]
 
