@@ -143,14 +143,14 @@ def rechunked(
     waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
-        waiting.append(block)
-        n_waiting += n_rows_of(block)
-        if n_waiting >= size:
-            joined, end = _joined(waiting, join), n_waiting - n_waiting % size
-            for start in range(0, end, size):
-                yield rows_of(joined, start, start + size)
-            waiting = [rows_of(joined, end, n_waiting)] if end < n_waiting else []
-            n_waiting -= end
+        start, n_rows = 0, n_rows_of(block)
+        while n_rows - start >= size - n_waiting:
+            stop = start + size - n_waiting
+            yield _joined([*waiting, rows_of(block, start, stop)], join)
+            waiting, n_waiting, start = [], 0, stop
+        if start < n_rows:
+            waiting.append(rows_of(block, start, n_rows))
+            n_waiting += n_rows - start
     if n_waiting:
         yield _joined(waiting, join)
 
