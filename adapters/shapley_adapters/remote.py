@@ -221,6 +221,8 @@ class RemoteModel:
             The first has a row for each output.
         """
         n_rows, memory = _n_rows_of(inputs), self._memory
+        if not n_rows:
+            raise InvalidArgumentError("A RemoteModel takes at least one row; got none.")
         if memory is None:
             return self._outputs(_Batch(inputs, range(n_rows)))
         batch = _Batch(inputs, memory.keys(inputs, n_rows))
@@ -334,19 +336,24 @@ class RemoteModel:
         """Ask for some rows, and keep those that are answered, however late."""
         arguments = [_rows_at(value, len(batch.keys), rows) for value in batch.inputs]
         started = time.perf_counter()
+        self._count(calls=1, retries=int(is_retry))
         try:
             output = await _in_thread(self.call, arguments)
             if inspect.isawaitable(output):
                 output = await output
         except asyncio.CancelledError as error:  # which would end the batch without an error
             raise RuntimeError("the call was cancelled") from error
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # which would end the loop
+            raise RuntimeError(repr(error)) from error
         finally:
-            seconds = time.perf_counter() - started
-            self._count(calls=1, retries=int(is_retry), seconds=seconds)
+            self._count(seconds=time.perf_counter() - started)
         array = _as_array(output, len(rows))
-        is_finite = np.ones(len(rows), dtype=bool)
+        is_number = np.ones(array.shape, dtype=bool)
         if array.dtype.kind in "fc":
-            is_finite = np.isfinite(array).reshape(len(rows), -1).all(axis=1)
+            is_number = np.isfinite(array)
+        if np.ma.is_masked(output):
+            is_number &= ~np.ma.getmaskarray(output)
+        is_finite = is_number.reshape(len(rows), -1).all(axis=1)
         if self._memory is not None:
             if array.dtype.kind not in "biuf":
                 raise ModelOutputError("memory= keeps numbers; call returned others.")
@@ -362,7 +369,8 @@ class RemoteModel:
         batch.found |= found
         if not is_finite.all():
             raise _UnfitAnswerError(
-                f"call returned NaN or an infinite number for row {rows[is_finite.argmin()]}."
+                "call returned NaN or an infinite number, or one that is masked, for row "
+                f"{rows[is_finite.argmin()]}."
             )
 
     def _is_repeated(self, error: BaseException) -> bool:
@@ -575,12 +583,12 @@ def _response_of(error: BaseException) -> tuple[int | None, float]:
     for holder in (error, getattr(error, "response", None)):
         statuses += [getattr(holder, name, None) for name in ("status_code", "status", "code")]
         headers: Any = getattr(holder, "headers", None)
-        text = headers.get("Retry-After") if hasattr(headers, "get") else None
-        if text and text.isdigit():
-            seconds = float(text)
-        elif text:
+        after = headers.get("Retry-After") if hasattr(headers, "get") else None
+        if after is not None:
             with suppress(ValueError):
-                seconds = parsedate_to_datetime(text).timestamp() - time.time()
+                seconds = parsedate_to_datetime(str(after)).timestamp() - time.time()
+            with suppress(ValueError):
+                seconds = float(after)
     known = [status for status in statuses if isinstance(status, int) and status >= 400]
     return (known[0] if known else None), max(seconds, 0.0)
 

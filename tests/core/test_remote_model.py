@@ -134,7 +134,8 @@ def test_retry_after_holds_for_all_calls(is_date):
     [
         (lambda x: 1.0, "returned no sequence for 8 rows"),
         (lambda x: np.zeros(3), "returned 3 entries for 8 rows"),
-        (lambda x: np.where(x == ROWS[5], np.inf, 1.0)[:, 0], "an infinite number for row 5"),
+        (lambda x: np.where(x == ROWS[5], np.inf, 1.0)[:, 0], "an infinite number.*for row 5"),
+        (lambda x: np.ma.masked_equal(x, ROWS[2])[:, 0], "masked, for row 2"),
         (lambda x: [None if row[0] == ROWS[1, 0] else 1.0 for row in x], "NaN .* for row 1"),
     ],
 )
@@ -145,6 +146,30 @@ def test_wrong_answers_are_errors_and_never_kept(answer, message, tmp_path):
         RemoteModel(answer, retries=1, memory=tmp_path, name="a")(ROWS[:8])
     again = RemoteModel(curved, memory=tmp_path, name="a")
     assert np.isfinite(again(ROWS[:8])).all()
+
+
+def test_calls_that_would_end_the_loop_are_errors():
+    async def call(x):
+        sys.exit("no key")
+
+    model = RemoteModel(call, retries=0)
+    for _ in range(2):
+        with pytest.raises(RemoteCallError, match="no key"):
+            model(ROWS[:1])
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(InvalidArgumentError, match="at least one row"):
+        RemoteModel(curved)(ROWS[:0])
+
+
+@pytest.mark.parametrize("after", [0, "0.01", 0.01])
+def test_retry_after_may_be_any_number(after):
+    class ClientError(Exception):
+        status, headers = 429, {"Retry-After": after}
+
+    call = Mock(side_effect=[ClientError, curved(ROWS[:1])])
+    np.testing.assert_array_equal(RemoteModel(call)(ROWS[:1]), curved(ROWS[:1]))
 
 
 def test_answers_of_another_shape_than_most_are_asked_for_again(tmp_path):
