@@ -69,6 +69,16 @@ def test_neighbours_are_the_nearest(metric, n_columns, at_zero):
         np.testing.assert_allclose(distances, [away for away, _ in expected], atol=1e-12)
 
 
+def test_points_without_a_distance_are_no_neighbours():
+    points = np.concatenate([np.random.default_rng(0).normal(size=(6, 4)), np.ones((1, 4))])
+    index = NeighbourIndex(points, NeighbourSearch(n_neighbors=6, metric="correlation"))
+    assert 6 not in index.nearest(points[:2] + 0.1).indices
+    with pytest.raises(InvalidArgumentError, match="n_neighbors=7"):
+        NeighbourIndex(points, NeighbourSearch(n_neighbors=7, metric="correlation")).nearest(
+            points[:2] + 0.1
+        )
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 @pytest.mark.parametrize("n_columns", [4, 20])  # scikit-learn searches a tree, or all points
 @pytest.mark.parametrize("at_zero", ["only", "leave_out"])

@@ -5,6 +5,7 @@ Of rankings, it is the one with the least sum of Kendall distances: the Kemenyâ€
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -112,8 +113,10 @@ def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> Flo
     # The total is flat at its minimum: by its values only half of the digits can be found. A few
     # steps are enough; where the slope has a jump, more would not help.
     steps = {"fatol": np.finfo(float).eps, "maxiter": 20}
-    with np.errstate(invalid="ignore"):  # 0 / 0 in a step to where the slope is zero already
-        root = scipy.optimize.root(slope, optimum.x, method="krylov", options=steps).x
+    root = optimum.x
+    # There is 0 / 0 in a step to where the slope is zero already, or a step that SciPy refuses.
+    with np.errstate(invalid="ignore"), suppress(ValueError):
+        root = scipy.optimize.root(slope, root, method="krylov", options=steps).x
     nearest: FloatArray = min(optimum.x, root, key=lambda at: float(np.linalg.norm(slope(at))))
     return middle + scale * nearest
 

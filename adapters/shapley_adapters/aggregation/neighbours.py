@@ -146,7 +146,7 @@ class NeighbourIndex:
                 block = self._distances(rows[row : row + size])
             # Rounding must not hide that a row is one of the points.
             to_points = np.where((self.points == numbers).all(axis=1), 0.0, block[row % size])
-            counts = (to_points > 0) | (self.search.at_zero != "leave_out")
+            counts = (to_points > 0) | ((self.search.at_zero != "leave_out") & (to_points == 0))
             if counts.sum() < self._n_neighbors:
                 raise InvalidArgumentError(
                     f"row {row} has only {counts.sum()} rows of the data at a positive distance, "
