@@ -171,10 +171,10 @@ def test_both_hosts_learn_the_same(net, tmp_path):
     shap = pytest.importorskip("shap")
     import shap_ext  # noqa: F401
 
-    x = examples(60, N)
-    by_captum = SimShap(net, **FEW).fit(x).attribute(x[:5])
+    x, options = examples(60, N), {**FEW, "n_mixed_rows": 30}
+    by_captum = SimShap(net, **options).fit(x).attribute(x[:5])
     explainer = shap.Explainer(
-        net, np.zeros((1, N)), algorithm="simshap", training_data=x.numpy(), **FEW
+        net, np.zeros((1, N)), algorithm="simshap", training_data=x.numpy(), **options
     )
     np.testing.assert_allclose(
         explainer(x[:5].numpy()).values, by_captum.transpose(1, 2).numpy(), atol=1e-5
@@ -207,6 +207,19 @@ def test_mixed_examples(net):
     two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), n_mixed_rows=5, **FEW)
     with pytest.raises(InvalidArgumentError, match="n_mixed_rows"):
         two.fit((x[:, :2], x[:, 2:]))
+
+
+def test_mixed_examples_are_none_that_are_held_out(net):
+    x, seen = examples(60, N), []
+
+    def remembering(rows):
+        seen.append(rows.clone())
+        return net(rows)
+
+    made = SimShap(remembering, n_mixed_rows=200, **FEW).fit(x)
+    sources = (torch.cat(seen)[:, None] == x).any(dim=2)  # of each row, (…, 60)
+    mixed = sources[sources.sum(dim=1) > 1].any(dim=0)
+    assert (~mixed).sum() == round(60 * made.validation_share)
 
 
 def test_embeddings_know_the_features_of_a_mask(tmp_path):

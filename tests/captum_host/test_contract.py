@@ -91,6 +91,13 @@ def test_names_read_well():
     assert MyShear.get_name() == "My Shear"
 
 
+def test_docstrings_name_every_argument():
+    for described in (Exact.attribute, *METHODS):
+        names = [name for name in inspect.signature(described).parameters if name != "self"]
+        text = str(inspect.getdoc(described))
+        assert [name for name in names if f"{name} :" not in text] == []
+
+
 def test_shared_parameters_are_filled_in():
     for name in captum_ext.__all__:
         doc = getattr(captum_ext, name).__doc__

@@ -79,6 +79,17 @@ def test_distributions_of_baselines_belong_to_no_example():
     np.testing.assert_allclose(found.average[:1], alone.average)
 
 
+def test_criteria_of_several_inputs_are_those_of_all_numbers():
+    values, exact = examples(6, 5), examples(6, 5, seed=4)
+    given = values.split([2, 3], dim=1), exact.split([2, 3], dim=1)
+    entropies = [criteria_oracle.entropy(row) for row in values.tolist()]
+    np.testing.assert_allclose(criteria.complexity(given[0]), entropies, atol=1e-12)
+    np.testing.assert_allclose(criteria.absolute_error(*given), (values - exact).abs().sum(1))
+    pairs = zip(values.tolist(), exact.tolist(), strict=True)
+    ranks = [criteria_oracle.ranking_accuracy(*pair) for pair in pairs]
+    np.testing.assert_allclose(criteria.ranking_accuracy(*given), ranks)
+
+
 def test_groups_share_a_number_or_are_summed():
     mask = torch.tensor([[0, 0, 1, 2, 2]])
     exact = Exact(one).attribute(X, feature_mask=mask)

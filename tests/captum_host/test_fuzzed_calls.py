@@ -472,9 +472,9 @@ def check_result(call, found):
     of_numbers, of_groups = call.expected()
     expected = of_numbers if call.with_input_shape else of_groups
     first = attributions[0] if isinstance(attributions, tuple) else attributions
-    if not call.inputs.value.is_floating_point() and not call.is_of_batch:
-        # Whole numbers cannot hold attributions: they have the type of the output.
-        assert first.dtype == (torch.float32 if call.forward.form == "float32" else torch.float64)
+    if not call.is_of_batch:  # the widest of float32 and the types of inputs and output
+        is_single = call.forward.form == "float32" and call.inputs.value.dtype != torch.float64
+        assert first.dtype == (torch.float32 if is_single else torch.float64)
     scale = precision(call, first.dtype) * max(1.0, np.abs(expected).max())
     values = check_shape(call, attributions, expected)
     np.testing.assert_allclose(values, expected, atol=scale)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import SimShap, Surrogate
+from captum_ext import FastShap, SimShap, Surrogate
 from captum_ext.attributions.surrogate import gathered
-from shapley_adapters.errors import ShapleyExtError, ShapleyExtWarning
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
 from tests.helpers.signed_files import parts_of, signed
 
@@ -29,6 +29,13 @@ def path(tmp_path_factory):
 
 
 # --- files ---
+
+
+def test_files_of_another_method_are_refused_with_the_right_one(path):
+    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
+        FastShap(NET).load_trained(path)
+    with pytest.raises(InvalidArgumentError, match="labels='oddgp', not by simshap with 'contr"):
+        SimShap(NET, labels="controlled").load_trained(path)
 
 
 LAYOUTS = [

@@ -39,6 +39,13 @@ def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, targ
     assert doubled.mean() > errors.mean()
 
 
+def test_all_coalitions_give_the_exact_values(net, fitted):
+    x = examples(5, N, seed=6)
+    found, errors = fitted.attribute(x, target=0, n_samples=2**N, return_standard_error=True)
+    torch.testing.assert_close(found, Exact(net).attribute(x, target=0), atol=1e-5, rtol=1e-5)
+    assert (errors == 0).all()
+
+
 def test_tolerance_and_zero(fitted):
     x = examples(40, N, seed=6)
     _, errors = fitted.attribute(x, return_standard_error=True)

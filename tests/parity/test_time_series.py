@@ -77,6 +77,14 @@ LABELS = {
 }
 
 
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_windows_through_shap(labels):
+    masker = shap_ext.maskers.Superpixels(labels, np.broadcast_to(MEAN, SERIES.shape))
+    sv = shap.Explainer(model, masker, algorithm="enumeration")(SERIES[None])
+    sums = np.bincount(labels.ravel(), sv.values[0].ravel())
+    np.testing.assert_allclose(sums, by_hand(labels), rtol=0, atol=1e-10)
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_windows_through_captum(labels):

@@ -78,6 +78,17 @@ def test_types_reach_the_model_through_shaps_maskers():
         pd.testing.assert_series_equal(seen.calls[-1].dtypes, FRAME.dtypes)
 
 
+def test_flags_beside_fractions_are_not_truncated():
+    x = pd.DataFrame({"count": [3, 5], "flag": [True, False], "size": [1.0, 2.0]})
+    background = pd.DataFrame({"count": [0.5], "flag": [0.25], "size": [0.75]})
+
+    def model(frame):
+        return frame["count"].to_numpy(float) * (1 + frame["flag"].to_numpy(float)) + frame["size"]
+
+    sv = shap.Explainer(model, background, algorithm="enumeration")(x)
+    np.testing.assert_allclose(sv.values, oracle_of_frame(model, x, background), **ROUNDING)
+
+
 def test_categories_that_only_rows_or_background_have_are_joined():
     x = pd.DataFrame({"c": pd.Categorical(["s", "m"], categories=["m", "s"]), "n": [1.0, 2.0]})
     background = pd.DataFrame({"c": pd.Categorical(["l"], categories=["l", "s"]), "n": [0.0]})

@@ -127,6 +127,15 @@ def test_equal_features_get_zero_and_different_ones_do_not(name, scale):
     np.testing.assert_allclose(values[[1, 3]], [1.0, -1.0], rtol=0, atol=1e-7)
 
 
+def test_numbers_missing_in_row_and_background_cost_no_evaluations():
+    x, background = np.array([[np.nan, 1.0, 2.0]]), np.array([[np.nan, 3.0, 4.0]])
+    explainer = shap.Explainer(
+        lambda masked: np.nansum(masked, axis=1) ** 2, background, algorithm="enumeration"
+    )
+    np.testing.assert_allclose(explainer(x).values, [[0.0, -20.0, -20.0]], **ROUNDING)
+    assert explainer.last_estimate.evaluations.tolist() == [4]
+
+
 def test_equal_features_cost_no_evaluations():
     background = rows(1, 30)
     x = background.copy()

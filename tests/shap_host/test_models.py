@@ -93,7 +93,7 @@ def test_cooperators_are_found_through_derivatives(activation, found, n_backgrou
 
 
 def test_derivatives_with_groups_of_columns_and_images():
-    net = nn.Sequential(nn.Flatten(), *network(36, 2)).eval()
+    net = nn.Sequential(nn.AvgPool2d(1), nn.Flatten(), *network(36, 2)).eval()
     x = rows(2, 36).reshape(2, 1, 6, 6)
     groups = {f"row {i}": list(range(6 * i, 6 * i + 6)) for i in range(6)}
     for options in ({}, {"groups": groups}):
@@ -200,6 +200,15 @@ def test_outputs_selects_and_orders(name):
         np.testing.assert_array_equal(some.base_values, whole.base_values[..., list(places)])
         np.testing.assert_array_equal(some.upper_bounds, whole.upper_bounds[..., list(places)])
         assert list(some.output_names) == ["abc"[i] for i in places]
+
+
+def test_outputs_in_single_precision_are_added_up_in_double_precision():
+    def model(x):
+        return curved(x).astype(np.float32)
+
+    sv = explain(model)
+    np.testing.assert_allclose(sv.values, oracle(model, X, BACKGROUND), **ROUNDING)
+    assert sv.values.dtype == sv.base_values.dtype == np.float64
 
 
 def test_outputs_of_several_dimensions_are_flattened():
