@@ -8,9 +8,8 @@ the game v_b of row b, z_i = ±1 for the players in S and all others, and K rows
 
 The δ_ib come from ridge regressions, one for each background row, fitted together with the means.
 Where means have to be unbiased, they come from coalitions alone that are evaluated on the whole
-background. The variance of the
-residuals among the K rows, with the factor 1 − K / B of sampling without replacement, is the
-variance of the value.
+background. The variance of the residuals among the K rows, with the factor 1 − K / B of sampling
+without replacement, is the variance of the value.
 
 A coalition and its complement are evaluated on the same rows. Their half sum and their half
 difference, the even and the odd part of the game, have errors of their own size: interactions of
@@ -234,6 +233,7 @@ class _Regression:
         energies, self.axes = np.linalg.eigh((signs * self.weights[:, None]).T @ signs)
         self.energies = np.maximum(energies, 0.0)
         self.rotated = signs @ self.axes
+        self.squares = self.rotated**2
         self.target = self.rotated.T @ self.within(odd)
 
     def within(self, values: FloatArray) -> FloatArray:
@@ -276,9 +276,9 @@ class _Regression:
         share that the rows themselves take: a fixed point of one number. What the means of few
         rows take is not in it: the other way round, intervals are too narrow.
         """
-        squares, taken = self.rotated**2, 0.0
+        taken = 0.0
         for _ in range(_FIXED_POINT):
-            others = squares @ (1 / (self.energies / (1 + taken) + penalty))
+            others = self.squares @ (1 / (self.energies / (1 + taken) + penalty))
             taken = float(self.weights @ others / np.maximum(self.weights.sum(), 1e-300))
         found: FloatArray = others / (1 + others)
         return found

@@ -51,7 +51,7 @@ from .design import (
 )
 from .fitting import LEARNED_FROM, SEARCHED
 from .games import Games, are_of_pairs, posteriors
-from .posterior import DENSE, SEEN, SETS_AT_ONCE, Posterior
+from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
 from .prior import EVEN, ODD
 from .sparse_sets import n_watched
 
@@ -269,9 +269,9 @@ class OddGP(Estimator[OddDesign]):
         1.5 times more or less.
         """
         n_values = _n_values(n_players, budget)
-        n_seen = n_values if n_values <= DENSE else SEEN
-        posterior = n_values * n_seen * n_players + 0.08 * n_seen**3
-        posterior += 3.5 * (n_values - n_seen) * n_seen**2
+        seen = n_seen(n_values)
+        posterior = n_values * seen * n_players + 0.08 * seen**3
+        posterior += 3.5 * (n_values - seen) * seen**2
         if self.weights == "equal":
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
         n_fitted, n_searched = min(n_values, LEARNED_FROM), min(n_values, SEARCHED)

@@ -143,9 +143,14 @@ def errors_left_out(fit: Fit) -> FloatArray:
     return _Process(_seen(fit.prior), fit.h, fit.prior).errors_left_out()[0]
 
 
+def n_seen(n_values: int) -> int:
+    """Return through how many of the values all are seen."""
+    return n_values if n_values <= DENSE else SEEN
+
+
 def _seen(prior: Prior) -> Prior:
-    """Return the prior of all values, or of the first that many are seen through."""
-    return prior if len(prior.data.signs) <= DENSE else prior.first(SEEN)
+    """Return the prior of the values that all are seen through."""
+    return prior.first(n_seen(len(prior.data.signs)))
 
 
 class _Projection(NamedTuple):
