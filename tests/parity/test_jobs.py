@@ -401,7 +401,10 @@ def test_warnings_come_once_and_count_all_rows(backend, monkeypatch, capsys):
 
 
 class Seen:
-    """A model that raises the numbers of threads that it sees in threads of joblib."""
+    """A model that raises the numbers of threads that it sees in threads of joblib.
+
+    Two are its share of four cores; it sees one while our own work runs in the other thread.
+    """
 
     def __call__(self, x):
         if threading.current_thread() is not threading.main_thread():
@@ -415,7 +418,7 @@ def test_threads_leave_each_other_their_cores(monkeypatch):
     before = torch.get_num_threads() if HAS_TORCH else None
     with joblib.parallel_config(backend="threading"), threadpoolctl.threadpool_limits(8):
         explainer = shap.Explainer(Seen(), BACKGROUND, algorithm="leastsquares", n_jobs=2)
-        with pytest.raises(WorkerError, match=r"ValueError: \{(1, )?2\}"):
+        with pytest.raises(WorkerError, match=r"ValueError: \{(1|2|1, 2)\}"):
             explainer(X, max_evals=40)
         assert max(p["num_threads"] for p in threadpoolctl.threadpool_info()) == 8
     if HAS_TORCH:
