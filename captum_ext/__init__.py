@@ -26,6 +26,7 @@ from .aggregates.methods import AVA, Centroid, Convex, LowComplexity, combine
 from .attributions import *  # noqa: F403, who adds an estimator adds no name here
 from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
+from .captum_tools.embeddings import EmbeddingAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
@@ -41,6 +42,7 @@ __all__ = [
     "Centroid",
     "Convex",
     "DataLoaderAttribution",
+    "EmbeddingAttribution",
     "Estimate",
     "GameAttributions",
     "LLMAttribution",

@@ -15,8 +15,10 @@ import shap
 import shap_ext
 from tests.helpers.optional import HAS_TORCH, captum_ext
 
-# captum writes their constructors
-CAPTUMS_OWN = {"DataLoaderAttribution", "LLMAttribution", "RemoteLLMAttribution"}
+# Tools, which take a method; captum writes most of their constructors.
+TOOLS = {
+    *("DataLoaderAttribution", "EmbeddingAttribution", "LLMAttribution", "RemoteLLMAttribution"),
+}
 WITHOUT_DRAWS = {
     *("EnumerationExplainer", "FastShapExplainer", "SimShapExplainer"),
     *("Exact", "FastShap", "SimShap"),
@@ -35,7 +37,7 @@ def classes_with(package, method):
     return {
         name: one
         for name, one in public.items()
-        if isinstance(one, type) and hasattr(one, method) and name not in CAPTUMS_OWN
+        if isinstance(one, type) and hasattr(one, method) and name not in TOOLS
     }
 
 

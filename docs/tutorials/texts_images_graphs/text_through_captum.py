@@ -5,9 +5,9 @@ Texts through captum: tokens, embeddings, pairs
 **For whom:** you explain a torch model of texts with captum.
 
 There are two ways. You can explain the token ids as they are: an absent word becomes the padding
-token. Or you explain the embeddings, with a mask that makes each word one feature, so that
-methods with derivatives can be used. Both give the same values, and this page shows both. At its
-end, it explains how similar a network finds two texts.
+token. Or it gets the embedding of padding, so that methods with derivatives can be used. Both give
+the same values, and this page shows both. At its end, it explains how similar a network finds two
+texts.
 """
 
 # %%
@@ -15,22 +15,15 @@ end, it explains how similar a network finds two texts.
 # --------------------------------------------------
 # 800 short opinions, written for these tutorials (:download:`opinions.csv <opinions.csv>`).
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from captum.attr import (
-    KernelShap,
-    ShapleyValueSampling,
-    configure_interpretable_embedding_layer,
-    remove_interpretable_embedding_layer,
-)
+from captum.attr import KernelShap, ShapleyValueSampling
 from captum.attr import visualization as viz
 from torch import nn
 
-from captum_ext import Exact, OddGP, Shear
+from captum_ext import EmbeddingAttribution, Exact, OddGP, Shear
 
 opinions = pd.read_csv("opinions.csv")
 words = ["<pad>", *sorted({word for text in opinions["text"] for word in text.split()})]
@@ -133,19 +126,11 @@ viz.visualize_text(records)
 # %%
 # Embeddings, for methods with derivatives
 # ----------------------------------------
-# Whole numbers have no derivatives. SHEAR uses derivatives to find out which words interact. It
-# takes the embeddings as inputs, and a mask with one number for each word.
+# Whole numbers have no derivatives, and embeddings have. SHEAR uses them to find out which words
+# interact; `OddGP(net, gradients=True)` takes them beside values.
 
-warnings.filterwarnings("ignore", module="captum")  # it says that the layer must be set back
-layer = configure_interpretable_embedding_layer(net, "embedding")
-shear = Shear(net, seed=0)
-by_embedding = shear.attribute(
-    layer.indices_to_embeddings(rows),
-    baselines=layer.indices_to_embeddings(torch.zeros_like(rows)),
-    feature_mask=torch.arange(length)[None, :, None],
-    n_samples=200,
-)[..., 0]  # every number of an embedding has the attribution of its word
-remove_interpretable_embedding_layer(net, layer)
+shear = EmbeddingAttribution(Shear(net, seed=0), net.embedding)
+by_embedding = shear.attribute(rows, baselines=0, n_samples=200)
 print("source of the cooperators:", shear.last_estimate.cooperators)
 
 # %%
