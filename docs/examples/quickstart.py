@@ -1,7 +1,8 @@
-"""Our estimators through shap and captum, on data that scikit-learn ships.
+"""Explain boosted trees through shap and a network through captum, with error bars.
 
-Trains a network and boosted trees on the breast-cancer data, explains both, saves pictures, and
-prints how far each estimator is from the exact Shapley values at the same number of evaluations.
+Both are trained on the breast-cancer data that scikit-learn ships. Prints the attributions of one
+tumour with their intervals, and how far both libraries' estimators and `best` are from the exact
+Shapley values at the same number of evaluations. Saves a waterfall plot with error bars.
 
     python docs/examples/quickstart.py [--output FOLDER]
 """
@@ -11,6 +12,7 @@ import time
 import warnings
 from pathlib import Path
 
+import captum.attr
 import lightgbm
 import matplotlib as mpl
 import numpy as np
@@ -21,14 +23,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import captum_ext
-import shap_ext  # makes shap.Explainer know algorithm="oddgp"
+import shap_ext  # makes shap.Explainer know algorithm="best"
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 N_ROWS = 10
-EVALUATIONS_PER_FEATURE = 32
-EVALUATIONS_OF_PICTURES = 3  # per feature; so few that error bars are long enough to be seen
+N_ORDERS = 2, 4, 8  # of shap, each with its reverse; captum gets twice as many
+N_SHOWN = 6  # features in the first table
 
 
 def main() -> None:
@@ -37,67 +39,91 @@ def main() -> None:
     output = arguments.parse_args().output
     output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)  # both models are so small that more threads would be slower
+    warnings.simplefilter("ignore")  # of both libraries: names of columns, batches of rows
     started = time.perf_counter()
 
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0)
-    rows = X_test.iloc[:N_ROWS]
-
-    print("Boosted trees, 30 features (exact values by TreeExplainer):")
-    explain_trees(X_train, y_train, X_test, rows, output)
-    print("\nNetwork, 13 features (exact values by enumeration of 8,192 coalitions):")
-    explain_network(X_train, y_train, rows)
-
-    files = ", ".join(sorted(path.name for path in output.glob("*.png")))
-    print(f"\n{files} saved in {output.resolve()}")
+    explain_trees(X_train, y_train, X_test, output / "waterfall.png")
+    explain_network(X_train, y_train, X_test.iloc[:N_ROWS])
+    print(f"\nwaterfall.png saved in {output.resolve()}")
     print(f"Took {time.perf_counter() - started:.0f} seconds.")
 
 
-def explain_trees(X_train, y_train, X_test, rows, output: Path) -> None:
-    """Explain boosted trees through shap, and draw the explanation as always."""
+def explain_trees(X_train, y_train, X_test, picture: Path) -> None:
+    """Explain boosted trees through shap, as a function, so that nothing knows they are trees."""
     trees = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, random_state=0, n_jobs=1)
     trees.fit(X_train, y_train)
-    reference = X_train[y_train == 0].median().to_frame().T  # a typical malignant case
+    reference = X_train[y_train == 0].median().to_frame().T  # a typical malignant tumour
+    tree_explainer = shap.TreeExplainer(trees, reference)  # the exact values
 
     def margin(X):
         return trees.predict(X, raw_score=True)
 
-    explainer = shap.Explainer(margin, reference, algorithm="oddgp", seed=0)  # the one word
-    explanation = explainer(
-        X_test, max_evals=EVALUATIONS_OF_PICTURES * rows.shape[1], error_bounds=True
-    )
-    benign = int(np.argmax(margin(X_test)))
-    save(lambda: shap.plots.waterfall(explanation[benign], show=False), output / "waterfall.png")
-    save(lambda: shap.plots.beeswarm(explanation, show=False), output / "beeswarm.png")
+    budgets = [n_orders * (2 * X_test.shape[1] + 1) for n_orders in N_ORDERS]
+    row = X_test.iloc[[int(np.argmax(margin(X_test)))]]  # the most clearly benign tumour
+    explainer = shap.Explainer(margin, reference, algorithm="best", seed=0)
+    explanation = explainer(row, max_evals=budgets[0], error_bounds=True)
+    print(f"Boosted trees, 30 features: one tumour by algorithm='best', {budgets[0]} evaluations")
+    show(explanation[0], tree_explainer.shap_values(row)[0])
+    shap_ext.plots.waterfall(explanation[0], show=False)
+    plt.gcf().savefig(picture, dpi=120, bbox_inches="tight")
 
-    exact = shap.TreeExplainer(trees, reference).shap_values(rows)
-    budget = EVALUATIONS_PER_FEATURE * rows.shape[1]
-    compare(margin, margin, reference, rows, exact, budget)
+    rows = X_test.iloc[:N_ROWS]
+
+    def by_permutation(budget: int):
+        permutation = shap.Explainer(margin, reference, algorithm="permutation", seed=0)
+        return permutation(rows, max_evals=budget, silent=True).values
+
+    def by_kernel(budget: int):
+        kernel = shap.KernelExplainer(margin, reference)
+        return kernel.shap_values(rows, nsamples=budget - 2, silent=True, l1_reg=False)
+
+    def by_best(budget: int):
+        bounded = explainer(rows, max_evals=budget, error_bounds=True)
+        return bounded.values, bounded.lower_bounds, bounded.upper_bounds
+
+    print("\nThe same trees, 10 tumours: mean error (exact values by TreeExplainer)")
+    methods = {
+        "shap, PermutationExplainer": by_permutation,
+        "shap, KernelExplainer": by_kernel,
+        "algorithm='best'": by_best,
+    }
+    compare(methods, budgets, tree_explainer.shap_values(rows))
 
 
 def explain_network(X_train, y_train, rows) -> None:
-    """Explain a network through captum and through shap."""
+    """Explain a network through captum."""
     names = [*X_train.columns[:10], *X_train.columns[20:23]]  # means, and three of the worst
     scaler = StandardScaler().fit(X_train[names].to_numpy())
     network = train(scaler.transform(X_train[names].to_numpy()), y_train.to_numpy())
     inputs = torch.tensor(scaler.transform(rows[names].to_numpy()), dtype=torch.float32)
-    baseline = torch.zeros(1, len(names))  # the mean, after scaling
+    baselines = torch.zeros(1, len(names))  # the mean, after scaling
 
-    exact = captum_ext.Exact(network).attribute(inputs, baselines=baseline)
-    budget = EVALUATIONS_PER_FEATURE * len(names)
-    for method in (captum_ext.Shear(network, seed=0), captum_ext.OddGP(network, seed=0)):
-        attributions, errors = method.attribute(
-            inputs, baselines=baseline, n_samples=budget, return_standard_error=True
-        )
-        error = (attributions - exact).abs().sum(dim=1).mean()
-        name = f"captum_ext.{type(method).__name__}"
-        print(f"  {name}: error {error:.4f}, mean standard error {errors.mean():.4f}")
+    def by_sampling(budget: int):
+        torch.manual_seed(0)
+        method = captum.attr.ShapleyValueSampling(network)
+        return method.attribute(inputs, baselines=baselines, n_samples=budget // len(names)).numpy()
 
-    def function(X):
-        with torch.no_grad():
-            return network(torch.as_tensor(X, dtype=torch.float32)).numpy()
+    def by_kernel(budget: int):
+        torch.manual_seed(0)
+        method = captum.attr.KernelShap(network)
+        return method.attribute(inputs, baselines=baselines, n_samples=budget).numpy()
 
-    compare(network, function, baseline.numpy(), inputs.numpy(), exact.numpy(), budget)
+    def by_best(budget: int):
+        method = captum_ext.Best(network, seed=0)
+        values = method.attribute(inputs, baselines=baselines, n_samples=budget).numpy()
+        lower, upper = method.last_estimate.interval(0.95)
+        return values, lower[..., 0], upper[..., 0]
+
+    print("\nNetwork, 13 features, 10 tumours: mean error (exact values by all 8,192 coalitions)")
+    methods = {
+        "captum, ShapleyValueSampling": by_sampling,
+        "captum, KernelShap": by_kernel,
+        "captum_ext.Best": by_best,
+    }
+    exact = captum_ext.Exact(network).attribute(inputs, baselines=baselines).numpy()
+    compare(methods, [2 * n_orders * len(names) + 1 for n_orders in N_ORDERS], exact)
 
 
 def train(X, y) -> torch.nn.Module:
@@ -120,55 +146,26 @@ def train(X, y) -> torch.nn.Module:
     return network.eval()
 
 
-def compare(model, function, reference, rows, exact, budget: int) -> None:
-    """Print the error of each estimator and the evaluations that it really made for a row.
-
-    Ours take the model as it is and report their evaluations; shap's take a function.
-    """
-    print(f"  {'estimator':<28}{'evaluations':>12}{'error':>10}")
-    for name, algorithm in [
-        ("shap, algorithm='permutation'", "permutation"),
-        ("shap, KernelExplainer", "kernel"),
-        ("ours, algorithm='randomorder'", "randomorder"),
-        ("ours, algorithm='leastsquares'", "leastsquares"),
-        ("ours, algorithm='shear'", "shear"),
-        ("ours, algorithm='oddgp'", "oddgp"),
-    ]:
-        if algorithm in shap_ext.algorithms():
-            explainer = shap.Explainer(model, reference, algorithm=algorithm, seed=0)
-            values = explainer(rows, max_evals=budget).values
-            evaluations = explainer.last_estimate.evaluations.mean()
-        else:
-            values, evaluations = explain_with_shap(algorithm, function, reference, rows, budget)
-        error = np.abs(values - exact).sum(axis=1).mean()
-        print(f"  {name:<31}{evaluations:>9.0f}{error:>10.4f}")
+def show(explanation, exact) -> None:
+    """Print the largest attributions of one row with their intervals."""
+    print(f"  {'feature':<22}{'attribution':>12}{'95 % interval':>18}{'exact':>8}")
+    for i in np.argsort(-np.abs(explanation.values))[:N_SHOWN]:
+        interval = f"{explanation.lower_bounds[i]:.2f} to {explanation.upper_bounds[i]:.2f}"
+        name, value = explanation.feature_names[i], explanation.values[i]
+        print(f"  {name:<22}{value:>12.2f}{interval:>18}{exact[i]:>8.2f}")
 
 
-def explain_with_shap(algorithm: str, function, reference, rows, budget: int):
-    """Return the values of one of shap's own explainers, and how often it called the function."""
-    n_called = 0
-
-    def counted(X):
-        nonlocal n_called
-        n_called += len(X)
-        return function(X)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # shap's kernel explainer hands over nameless columns
-        if algorithm == "kernel":
-            explainer = shap.KernelExplainer(counted, reference)
-            n_called = 0
-            values = explainer.shap_values(rows, nsamples=budget, silent=True, l1_reg=False)
-        else:
-            explainer = shap.Explainer(counted, reference, algorithm=algorithm, seed=0)
-            values = explainer(rows, max_evals=budget, silent=True).values
-    return values, n_called / len(rows)
-
-
-def save(draw, path: Path) -> None:
-    draw()
-    plt.gcf().savefig(path, dpi=120, bbox_inches="tight")
-    plt.close("all")
+def compare(methods, budgets: list[int], exact) -> None:
+    """Print each method's mean error, and how many exact values the intervals of `best` hold."""
+    print(f"  {'evaluations of each tumour':<34}" + "".join(f"{budget:>8}" for budget in budgets))
+    for name, method in methods.items():
+        results = [method(budget) for budget in budgets]
+        with_bounds = isinstance(results[0], tuple)
+        values = [result[0] if with_bounds else result for result in results]
+        errors = [np.abs(each - exact).sum(axis=1).mean() for each in values]
+        print(f"  {name:<34}" + "".join(f"{error:>8.2f}" for error in errors))
+    inside = [np.mean((lower <= exact) & (exact <= upper)) for _, lower, upper in results]
+    print(f"  {'exact values in its 95 % intervals':<34}" + "".join(f"{x:>8.0%}" for x in inside))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ IMAGES = Path(__file__).parents[1] / "images"
 
 # A question, the answer where it is "yes", and what this answer gives.
 STEPS = [
+    (["Trees, or a linear model?"], "best", "exact, as by shap"),
     (["A million rows?"], "simshap, fastshap", "train once, one pass per row"),
     (["Will you average over", "many rows?"], "randomorder", "by global_importance"),
 ]
-LAST = ("best", "exact, or the least error for its cost")
+LAST = ("best", "the smallest error for its cost")
 
 WIDTH, STEP, TOP = 600, 96, 16
 BOX_WIDTH, BOX_HEIGHT, ANSWER_X = 260, 64, 332
