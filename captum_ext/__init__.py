@@ -1,4 +1,4 @@
-"""Shapley attributions for captum with fewer evaluations: SHEAR and its relatives."""
+"""Shapley attributions for captum, with fewer model calls and with error bars."""
 
 from shapley_adapters.errors import required_packages
 

@@ -1,4 +1,4 @@
-"""Shapley explainers for shap with fewer evaluations: SHEAR and its relatives.
+"""Shapley explainers for shap, with fewer model calls and with error bars.
 
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """

@@ -246,7 +246,7 @@ class LowComplexity(AggregateAttribution):
 
 @write_constructor
 class Convex(AggregateAttribution):
-    """A convex combination of the attributions of several methods.
+    """A weighted mean of the attributions of several methods.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura). The weights are passed, or are learned by `learn`.
 

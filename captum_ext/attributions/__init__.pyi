@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 class Asymmetric(SamplingAttribution):
-    """Asymmetric Shapley values: contributions in orders in which causes come before effects."""
+    """Asymmetric Shapley values: contributions in causal orderings of the features."""
 
     order: CausalOrder | None
     graph: CausalEdges | None
@@ -104,7 +104,7 @@ class Exact(SamplingAttribution):
     ) -> None: ...
 
 class Hierarchy(SamplingAttribution):
-    """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares."""
+    """Owen values of nested groups: words in sentences and paragraphs, or pixels in squares."""
 
     hierarchy: HierarchyLike | None
     def __init__(
@@ -174,7 +174,7 @@ class Myerson(SamplingAttribution):
     ) -> None: ...
 
 class OddGP(SamplingAttribution):
-    """Shapley values as the posterior of a Gaussian process on the odd part of the game."""
+    """Shapley values by a Gaussian process that learns the interactions of each row."""
 
     weights: str
     cooperators: Cooperators | None
@@ -197,7 +197,7 @@ class OddGP(SamplingAttribution):
     ) -> None: ...
 
 class RandomOrder(SamplingAttribution):
-    """Shapley values from random orders of the features and their reverses."""
+    """Shapley values by permutation sampling: random orders of the features and their reverses."""
 
     antithetic: bool
     def __init__(
@@ -229,7 +229,7 @@ class Semivalue(SamplingAttribution):
     ) -> None: ...
 
 class Shear(SamplingAttribution):
-    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random."""
+    """Shapley values from all coalitions of the features that interact most with each (SHEAR)."""
 
     cooperators: Cooperators
     complement: str
@@ -250,7 +250,7 @@ class Shear(SamplingAttribution):
     ) -> None: ...
 
 class SimSemivalue(SamplingAttribution):
-    """Shapley values from one draw of coalitions for all features, signed by membership."""
+    """Shapley values as weighted means over drawn coalitions (SimSHAP, Zhang et al., Eq. 14)."""
 
     paired: bool
     centred: bool

@@ -150,7 +150,7 @@ class LowComplexityExplainer(AggregateExplainer):
 @documented
 @write_constructor
 class ConvexExplainer(AggregateExplainer):
-    """A convex combination of the explanations of several explainers.
+    """A weighted mean of the explanations of several explainers.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura, Evaluating and aggregating feature-based model
     explanations). The weights are passed, or are learned for a criterion on a set of rows. On these

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 class AsymmetricExplainer(SamplingExplainer):
-    """Asymmetric Shapley values: contributions in orders in which causes come before effects."""
+    """Asymmetric Shapley values: contributions in causal orderings of the features."""
 
     order: CausalOrder | None
     graph: CausalEdges | None
@@ -134,7 +134,7 @@ class EnumerationExplainer(SamplingExplainer):
     ) -> None: ...
 
 class HierarchyExplainer(SamplingExplainer):
-    """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares."""
+    """Owen values of nested groups: words in sentences and paragraphs, or pixels in squares."""
 
     hierarchy: HierarchyLike | None
     def __init__(
@@ -232,7 +232,7 @@ class MyersonExplainer(SamplingExplainer):
     ) -> None: ...
 
 class OddGPExplainer(SamplingExplainer):
-    """Shapley values as the posterior of a Gaussian process on the odd part of the game."""
+    """Shapley values by a Gaussian process that learns the interactions of each row."""
 
     weights: str
     cooperators: Cooperators | None
@@ -262,7 +262,7 @@ class OddGPExplainer(SamplingExplainer):
     ) -> None: ...
 
 class RandomOrderExplainer(SamplingExplainer):
-    """Shapley values from random orders of the features and their reverses."""
+    """Shapley values by permutation sampling: random orders of the features and their reverses."""
 
     antithetic: bool
     def __init__(
@@ -308,7 +308,7 @@ class SemivalueExplainer(SamplingExplainer):
     ) -> None: ...
 
 class ShearExplainer(SamplingExplainer):
-    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random."""
+    """Shapley values from all coalitions of the features that interact most with each (SHEAR)."""
 
     cooperators: Cooperators
     complement: str
@@ -336,7 +336,7 @@ class ShearExplainer(SamplingExplainer):
     ) -> None: ...
 
 class SimSemivalueExplainer(SamplingExplainer):
-    """Shapley values from one draw of coalitions for all features, signed by membership."""
+    """Shapley values as weighted means over drawn coalitions (SimSHAP, Zhang et al., Eq. 14)."""
 
     paired: bool
     centred: bool

@@ -21,7 +21,7 @@ from .value_errors import ValueErrors
 
 @dataclass(frozen=True)
 class RandomOrder(Estimator[OrdersDesign]):
-    """Shapley values from random orders of the features and their reverses.
+    """Shapley values by permutation sampling: random orders of the features and their reverses.
 
     Unbiased; attributions sum exactly to the difference of the outputs with all features and with
     none. A pair of orders of M features costs 2 (M − 1) evaluations. Pairs make quadratic models

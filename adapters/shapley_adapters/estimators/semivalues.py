@@ -150,7 +150,7 @@ class Semivalue(Estimator[SemivalueDesign]):
 
 @dataclass(frozen=True)
 class SimSemivalue(Estimator[CoalitionDraws]):
-    """Shapley values from one draw of coalitions for all features, signed by membership.
+    """Shapley values as weighted means over drawn coalitions (SimSHAP, Zhang et al., Eq. 14).
 
     The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14). A coalition of s features,
     drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and subtracts γ s v(S) from the

@@ -66,7 +66,7 @@ def percent(level: float) -> str:
 
 
 class Seconds(NamedTuple):
-    """The time of a call: of the model, of our own work, and of the choice between estimators.
+    """The time of a call: of the model, of the overhead, and of the choice between estimators.
 
     The first two are NaN where workers share the rows.
     """
@@ -156,7 +156,7 @@ class Estimate:
     union_errors : array, (R, M, K), optional
         The standard error of the value of this union.
     seconds : Seconds
-        The time of the model, of our own work, and of the choice between estimators.
+        The time of the model, of the overhead, and of the choice between estimators.
     usage : Usage, optional
         Calls, repetitions, seconds and money of a `RemoteModel` in this process.
     errors_cancel : bool

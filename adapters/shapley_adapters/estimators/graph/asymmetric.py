@@ -44,7 +44,7 @@ class OrderDraws(ComponentDraws):
 
 @dataclass(frozen=True)
 class Asymmetric(LinearEstimator):
-    """Asymmetric Shapley values: contributions in orders in which causes come before effects.
+    """Asymmetric Shapley values: contributions in causal orderings of the features.
 
     The value of a feature is its mean contribution over all these orders, each as likely as the
     others (Frye, Rowat and Feige, Asymmetric Shapley Values, NeurIPS 2020). If absent features are

@@ -23,7 +23,7 @@ from .union_contexts import Growth, UnionContexts, first_contexts
 
 @dataclass(frozen=True)
 class Hierarchy(Estimator[Any]):
-    """Owen values of a hierarchy: words in sentences and paragraphs, or pixels in squares.
+    """Owen values of nested groups: words in sentences and paragraphs, or pixels in squares.
 
     The value of a feature is its mean contribution over all orders in which the features of each
     union stay together (Owen, 1977; for more than two levels Winter, 1989). If the budget pays for

@@ -146,7 +146,7 @@ class OddDesign(Design):
 
 @dataclass(frozen=True)
 class OddGP(Estimator[OddDesign]):
-    """Shapley values as the posterior of a Gaussian process on the odd part of the game.
+    """Shapley values by a Gaussian process that learns the interactions of each row.
 
     The most accurate estimator of this package on most models and games of its benchmarks, for
     budgets of at least four evaluations per feature. It evaluates pairs of complementary

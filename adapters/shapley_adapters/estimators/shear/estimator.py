@@ -196,7 +196,7 @@ class ShearDesign(Design):
 
 @dataclass(frozen=True)
 class Shear(Estimator[ShearDesign]):
-    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
+    """Shapley values from all coalitions of the features that interact most with each (SHEAR).
 
     With N evaluations per feature, all subsets of its log2(N / 2) strongest cooperators are
     evaluated (Wang et al., Accelerating Shapley Explanation via Contributive Cooperator Selection,
