@@ -22,7 +22,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.estimators.linear_algebra import fit_sparse
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
-from shapley_adapters.pipeline.designs import DesignCache, design_cache
+from shapley_adapters.pipeline import designs
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_of_rows, game_shapley_values
 from tests.helpers.reference_games import (
@@ -715,7 +715,7 @@ def test_draws_of_neighbourhoods_spend_the_budget():
 )
 def test_designs_and_refusals_are_soon_made(estimator, graph, budget):
     """In .1 to .5 s of one core; 3 s tell them from listing all sets, with room to spare."""
-    design_cache.clear()
+    designs._kept.clear()
     game = FunctionGame(lambda z: np.pi * z.sum(axis=1), 1000)  # no labels, which are repeated
     started = process_time()
     if isinstance(estimator, core.Myerson):
@@ -797,7 +797,7 @@ def test_seeds_decide_the_draws_and_batches_do_not():
 @pytest.fixture
 def made(monkeypatch):
     """Return a list that grows with each design; none is kept from before."""
-    design_cache.clear()
+    designs._kept.clear()
     found = []
     for kind in (core.CShapley, core.ConnectedRegression, core.LShapley, core.Myerson):
 
@@ -807,7 +807,7 @@ def made(monkeypatch):
 
         monkeypatch.setattr(kind, "design", design)
     yield found
-    design_cache.clear()
+    designs._kept.clear()
 
 
 def test_rows_of_one_graph_share_one_design(made):
@@ -835,7 +835,7 @@ def test_designs_are_kept_for_calls_to_come(estimator, made):
     first = [values(game, estimator, PlayerGraph.ring(7), seed=n) for n, game in enumerate(games)]
     assert len(made) == 1
     for game, found in zip(games, first, strict=True):
-        design_cache.clear()
+        designs._kept.clear()
         np.testing.assert_array_equal(values(game, estimator, PlayerGraph.ring(7)), found)
 
 
@@ -871,24 +871,25 @@ def test_designs_that_are_drawn_are_kept_for_their_seed(made):
         np.testing.assert_array_equal(draws[:2], draws[2:])
 
 
-def test_what_is_kept_is_bounded(made):
+def test_what_is_kept_is_bounded(made, monkeypatch):
     size = 7 * (7 + 2)  # single players and the end points, a byte for each player
     for most_designs, most_bytes, n_left in [(2, 10**6, 2), (10, 3 * size, 3), (10, size - 1, 0)]:
-        kept = DesignCache(most_designs, most_bytes)
+        monkeypatch.setattr(designs, "_MOST_DESIGNS", most_designs)
+        monkeypatch.setattr(designs, "_MOST_BYTES", most_bytes)
+        designs._kept.clear()
         made.clear()
 
-        def design(graph, kept=kept):
+        def design(graph):
             estimator = core.ConnectedRegression(1)
             view = GraphView(graph, np.arange(7))
             rng = np.random.default_rng(0)
             request = DesignRequest(7, 20, 20, rng, end_points(7), graph_view=view)
-            return kept.design(estimator, request)
+            return designs._design_on_graph(estimator, request, keeps_drawn=True)
 
         graphs = [PlayerGraph.from_edges(7, [(0, n)]) for n in range(1, 6)]
         for graph in graphs:
             design(graph)
-        assert len(kept) == n_left
-        assert kept.n_bytes == n_left * size
+        assert len(designs._kept) == n_left
         for graph in reversed(graphs[5 - n_left :]):  # the last ones are there
             design(graph)
         assert len(made) == 5

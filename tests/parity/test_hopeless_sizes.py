@@ -13,7 +13,7 @@ import shapley_adapters as core
 from shapley_adapters import memory_bounds
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.estimators.protocol import DesignRequest
-from shapley_adapters.pipeline.designs import design_cache
+from shapley_adapters.pipeline import designs
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 from tests.helpers.reference_games import FunctionGame
@@ -227,7 +227,7 @@ def with_memory(monkeypatch, n_bytes):
 def test_sets_on_graphs_that_do_not_fit_into_memory(algorithm, options, monkeypatch):
     """The terms of 7,260 connected sets of 120 players take more than their coalitions."""
     with_memory(monkeypatch, 2**21)
-    design_cache.clear()
+    designs._kept.clear()
     words = r"(?s)max_evals=20000 is too large.*0\.00195 GiB.*120 players.*Lower max_evals.*groups="
     explainer = shap.Explainer(
         must_not_be_called, np.zeros((1, 120)), algorithm=algorithm, graph="line", **options

@@ -118,10 +118,13 @@ class Design:
         The distinct coalitions, the known ones first.
     order : int
         The order of the neighbourhoods or sets in the graph; −1 for designs without an order.
+    shortfall : str, optional
+        Why the design leaves out all neighbours in the graph, if it does.
     """
 
     table: CoalitionTable
     order: int = field(default=-1, kw_only=True)
+    shortfall: str | None = field(default=None, kw_only=True)
 
     is_whole: ClassVar[bool] = False
     """Whether no part of the design is a smaller design, so that it is evaluated at once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -264,81 +263,24 @@ class PendingRows:
         return rows
 
 
-class DesignCache:
-    """The most recent designs on graphs, for requests with the same graph and options.
+_kept: dict[Hashable, Design] = {}
+"""Designs on graphs for later calls, the most recent ones last."""
+
+_kept_lock = Lock()  # explainers may run in threads
+
+
+def _design_on_graph(
+    estimator: Estimator[Any], request: DesignRequest, keeps_drawn: bool
+) -> Design:
+    """Return the estimator's design for a request, which is kept for the next calls.
 
     Images of one size, or texts of one length, have the same graph. A design takes a tenth to a
     fifth of the time of a model's evaluations, so that many calls with one example each should not
-    make it again in each call. A drawn design is reused only for requests with the same stream of
-    random numbers.
+    make it again. A drawn design is kept for requests with the same stream of random numbers;
+    without `keeps_drawn` it is not: those of rows with draws of their own would replace all others.
     """
-
-    def __init__(self, most_designs: int = _MOST_DESIGNS, most_bytes: int = _MOST_BYTES) -> None:
-        self.most_designs = most_designs
-        self.most_bytes = most_bytes
-        self._designs: OrderedDict[Hashable, Design] = OrderedDict()
-        self._lock = Lock()  # explainers may run in threads
-
-    def __len__(self) -> int:
-        """Return the number of designs."""
-        return len(self._designs)
-
-    @property
-    def n_bytes(self) -> int:
-        """The bytes of all their coalitions."""
-        return sum(map(_n_bytes, self._designs.values()))
-
-    def design(
-        self,
-        estimator: Estimator[Any],
-        request: DesignRequest,
-        keeps_drawn: bool = True,
-    ) -> Design:
-        """Return the estimator's design for a request, from the cache if it is there.
-
-        Without `keeps_drawn`, drawn designs do not enter the cache: those of rows with random draws
-        of their own would replace all others.
-        """
-        key = _key(estimator, request)
-        key_if_drawn = (key, repr(request.rng.bit_generator.state))
-        cached = self._get(key) or self._get(key_if_drawn)
-        if cached is not None:
-            return cached
-        design: Design = estimator.design(request)
-        if design.is_whole:
-            self._put(key, design)
-        elif keeps_drawn:
-            self._put(key_if_drawn, design)
-        return design
-
-    def clear(self) -> None:
-        """Remove all designs."""
-        with self._lock:
-            self._designs.clear()
-
-    def _get(self, key: Hashable) -> Design | None:
-        with self._lock:
-            if key in self._designs:
-                self._designs.move_to_end(key)
-            return self._designs.get(key)
-
-    def _put(self, key: Hashable, design: Design) -> None:
-        if _n_bytes(design) > self.most_bytes:
-            return
-        with self._lock:
-            self._designs[key] = design
-            while len(self._designs) > self.most_designs or self.n_bytes > self.most_bytes:
-                self._designs.popitem(last=False)
-
-
-def _n_bytes(design: Design) -> int:
-    return int(design.table.coalitions.nbytes)
-
-
-def _key(estimator: Estimator[Any], request: DesignRequest) -> Hashable:
-    """Return all that a design depends on, without the random stream."""
     view = request.required_graph_view
-    return (
+    key: Hashable = (
         estimator,
         view.graph,
         view.players.tobytes(),
@@ -348,26 +290,23 @@ def _key(estimator: Estimator[Any], request: DesignRequest) -> Hashable:
         request.budget_is_default,
         request.needs_errors,
     )
-
-
-design_cache = DesignCache()
-"""Designs on graphs, for later calls."""
-
-
-@dataclass(frozen=True)
-class GroupDesign:
-    """The design of a group of rows.
-
-    Attributes
-    ----------
-    design : Design
-        The design.
-    shortfall : str, optional
-        Why it leaves out all neighbours in the graph, if it does.
-    """
-
-    design: Design
-    shortfall: str | None = None
+    key_if_drawn: Hashable = (key, repr(request.rng.bit_generator.state))
+    with _kept_lock:
+        for one in (key, key_if_drawn):
+            if one in _kept:
+                found = _kept[one] = _kept.pop(one)
+                return found
+    design: Design = estimator.design(request)
+    design = replace(design, shortfall=estimator.shortfall(design, request))
+    if design.table.coalitions.nbytes <= _MOST_BYTES and (design.is_whole or keeps_drawn):
+        with _kept_lock:
+            _kept[key if design.is_whole else key_if_drawn] = design
+            while (
+                len(_kept) > _MOST_DESIGNS
+                or sum(one.table.coalitions.nbytes for one in _kept.values()) > _MOST_BYTES
+            ):
+                del _kept[next(iter(_kept))]
+    return design
 
 
 @dataclass
@@ -387,36 +326,31 @@ class GroupDesigns:
     estimator: Estimator[Any]
     settings: Settings
     budgets: Mapping[int, RowBudget]
-    _shared: dict[Hashable, GroupDesign] = field(default_factory=dict, init=False)
+    _shared: dict[Hashable, Design] = field(default_factory=dict, init=False)
     _drawn_keys: set[Hashable] = field(default_factory=set, init=False)
 
-    def copy(self) -> GroupDesigns:
-        """Return a copy with the same designs, which makes the next ones by itself."""
-        twin = GroupDesigns(self.estimator, self.settings, self.budgets)
-        twin._shared.update(self._shared)
-        return twin
-
-    def design_for(self, group: RowGroup) -> GroupDesign:
+    def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
         key: Hashable = group.n_players
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
-        if key in self._shared:
-            return self._shared[key]
-        group_design = self._make(group, must_draw=key in self._drawn_keys)
+        # Threads share the designs: another one may clear them meanwhile.
+        if (shared := self._shared.get(key)) is not None:
+            return shared
+        design = self._make(group, must_draw=key in self._drawn_keys)
         is_shared = group.scores is None and group.distances is None
-        if is_shared and (group.own_words is None or group_design.design.is_whole):
+        if is_shared and (group.own_words is None or design.is_whole):
             if len(self._shared) >= _MOST_SHARED:
                 self._shared.clear()
-            self._shared[key] = group_design
+            self._shared[key] = design
         else:
             self._drawn_keys.add(key)
-        return group_design
+        return design
 
-    def _make(self, group: RowGroup, must_draw: bool) -> GroupDesign:
+    def _make(self, group: RowGroup, must_draw: bool) -> Design:
         n_players, budget = group.n_players, self.budgets[group.n_players]
         if budget.enumerates_now:
-            return GroupDesign(full_design(n_players, group.known))
+            return full_design(n_players, group.known)
         limit = budget.limit
         if budget.can_enumerate:
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
@@ -437,10 +371,9 @@ class GroupDesigns:
             must_draw=must_draw,
         )
         try:
-            if not self.estimator.needs_graph:
-                return GroupDesign(self.estimator.design(request))
-            keeps_drawn = group.own_words is None
-            design = design_cache.design(self.estimator, request, keeps_drawn)
+            if self.estimator.needs_graph:
+                return _design_on_graph(self.estimator, request, group.own_words is None)
+            design: Design = self.estimator.design(request)
         except DesignMemoryError as error:
             raise memory_error(n_players, self.settings) from error
         except BudgetError as error:
@@ -451,4 +384,4 @@ class GroupDesigns:
                 if request.budget < min(given, 2**n_players):
                     context += f" and pays, with repeated draws, for {request.budget} coalitions"
             raise BudgetError(f"{context}: {self.settings.name} {error}") from error
-        return GroupDesign(design, self.estimator.shortfall(design, request))
+        return design

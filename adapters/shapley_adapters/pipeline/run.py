@@ -229,7 +229,6 @@ class Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
         twin = copy.copy(self)
         twin.warnings, twin.largest = RunWarnings(), 0.0
-        twin._designs = self._designs.copy()
         return twin
 
     def most_evaluations(self) -> IntArray:
@@ -245,7 +244,7 @@ class Run:
         if self.estimator.needs_graph:
             no_values = np.zeros((self.game.n_rows, 2, 1))
             for group in self._groups(np.arange(self.game.n_rows), no_values):
-                design = self._designs.design_for(group).design
+                design = self._designs.design_for(group)
                 if not design.n_before_choice:
                     evaluations[group.rows] = design.table.counts
         n_backgrounds, drawing = self.game.n_backgrounds, self.drawing
@@ -407,15 +406,14 @@ class Run:
                 groups = group.one_by_one()
         pending = []
         for part in groups:
-            group_design = self._designs.design_for(part)
-            design = group_design.design
+            design = self._designs.design_for(part)
             if self.drawing is not None:
                 design = self.drawing.affordable(part, design)
             # A whole design serves all rows of the group.
             shares_all = design.is_whole and self.drawing is None
             rows = group if shares_all and len(groups) > 1 else part
             if rows.graph is not None:
-                self.warnings.count_isolated(rows, group_design)
+                self.warnings.count_isolated(rows, design)
             round_end = self._first_round_end(rows, design)
             drawn = None if self.drawing is None else self.drawing.drawn(rows, design)
             pending.append(PendingRows(rows, design, rows.known_values, round_end, drawn))

@@ -13,9 +13,9 @@ import numpy as np
 from ..array_types import BoolArray, IntArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
-from ..estimators.protocol import Estimator, Solution
+from ..estimators.protocol import Design, Estimator, Solution
 from ..graphs.player_graph import PlayerGraph
-from .designs import GroupDesign, RowGroup
+from .designs import RowGroup
 from .repetition import Difference
 from .result import Estimate
 from .settings import RowBudget, Settings, Tolerance
@@ -146,15 +146,15 @@ class RunWarnings:
         self.n_missed += int(np.count_nonzero(~is_met))
         self.worst_excess = max(self.worst_excess, tolerance.largest_excess(solution))
 
-    def count_isolated(self, group: RowGroup, group_design: GroupDesign) -> None:
+    def count_isolated(self, group: RowGroup, design: Design) -> None:
         """Count the rows whose players have no neighbours, or lose them for want of budget."""
         n_rows = len(group.rows)
         if not isinstance(group.graph, PlayerGraph) or group.n_players < 2:
             return
         if not group.graph.degrees[group.players[0]].any():
             self.n_isolated += n_rows
-        elif group_design.shortfall is not None:
-            self.shortfall = self.shortfall or group_design.shortfall
+        elif design.shortfall is not None:
+            self.shortfall = self.shortfall or design.shortfall
             self.n_shortfalls += n_rows
 
     def count_small_budgets(
