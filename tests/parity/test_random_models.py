@@ -321,6 +321,17 @@ def test_labels_that_are_equal_by_chance_are_random_all_the_same():
     assert share_inside(found, exact) > 0.87
 
 
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+def test_random_labels_of_rows_whose_designs_have_different_lengths():
+    """SHEAR's designs depend on the row, and rows whose labels differ are solved alone."""
+    explainer = shap.Explainer(
+        labels_of(0, chance_of_smooth), np.zeros((1, N_FEATURES)), algorithm="shear", seed=0
+    )
+    explainer(ROWS, max_evals=150, silent=True)
+    estimate = explainer.last_estimate
+    assert len(set(estimate.evaluations)) > 1 and estimate.value_errors.any()
+
+
 def test_labels_of_a_deterministic_model_have_no_errors():
     """The values that are looked at twice are 3 %, and change nothing."""
     counted = Counted()

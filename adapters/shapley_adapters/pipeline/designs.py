@@ -237,13 +237,17 @@ class PendingRows:
 
     def subset_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""
+        design, drawn, errors = self.design.subset_rows(indices), self.drawn, self.errors
+        most = design.table.coalitions.shape[1]  # the other rows may have had more
+        if drawn is not None:
+            drawn = (drawn if len(drawn) == 1 else drawn[indices])[:, :most]
         return replace(
             self,
             group=self.group.subset_rows(indices),
-            design=self.design.subset_rows(indices),
-            values=self.values[indices],
-            drawn=self.drawn if self.drawn is None or len(self.drawn) == 1 else self.drawn[indices],
-            errors=None if self.errors is None else self.errors.subset_rows(indices),
+            design=design,
+            values=self.values[indices, :most],
+            drawn=drawn,
+            errors=None if errors is None else errors.subset_rows(indices).first(most),
         )
 
     def next_round(self) -> PendingRows:
