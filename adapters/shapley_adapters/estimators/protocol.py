@@ -193,6 +193,18 @@ class Solution:
     unions: IntArray | None = None
     union_errors: AttributionArray | None = None
 
+    def subset_rows(self, indices: IntArray) -> Solution:
+        """Return the solution of some of the rows, given by their indices."""
+        freedom = np.broadcast_to(self.degrees_of_freedom, self.values.shape)
+        return Solution(
+            self.values[indices],
+            self.standard_errors[indices],
+            freedom[indices],
+            None if self.prior_shares is None else self.prior_shares[indices],
+            None if self.unions is None else self.unions[indices],
+            None if self.union_errors is None else self.union_errors[indices],
+        )
+
     def with_variances(self, added: FloatArray) -> Solution:
         """Return the same with variances, (R, M, K), added to those of the attributions."""
         return replace(self, standard_errors=np.sqrt(self.standard_errors**2 + added))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
@@ -236,19 +236,13 @@ class Evaluator:
 
     game: Game
     batch_size: int | None = None
-    on_progress: Callable[[int], object] = lambda _: None
+    on_progress: Callable[[int], object] | None = None
     _output_shape: OutputShape = field(default_factory=_new_shape, init=False, repr=False)
     is_timed: bool = False
-    on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
+    on_error: Callable[[Exception, IntArray, CoalitionArray], object] | None = None
     memory: ValueMemory | None = None
     spent: list[float] = field(default_factory=lambda: [0.0])
-    _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
-
-    def anew(self) -> Evaluator:
-        """Return one that evaluates also what is known, in batches of the same sizes."""
-        again = replace(self, memory=None, on_progress=lambda _: None)
-        again._timed_sizes.update(self._timed_sizes)
-        return again
+    _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
@@ -275,12 +269,14 @@ class Evaluator:
                     values = self.memory.values(self.game, rows, coalitions)
                 self.spent[0] += perf_counter() - started
             except Exception as error:
-                self.on_error(error, rows, coalitions)
+                if self.on_error is not None:
+                    self.on_error(error, rows, coalitions)
                 if not batches.halve(error):
                     raise
                 continue
             flat.append(self._checked(values, rows, coalitions))
-            self.on_progress(stop - start)
+            if self.on_progress is not None:
+                self.on_progress(stop - start)
         together = np.concatenate(flat)
         return [
             request.values(together[start:end])

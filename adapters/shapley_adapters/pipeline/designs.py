@@ -156,31 +156,35 @@ class RowGroup:
         return replace(self, scores=scores, sources=row_sources, backward_passes=passes)
 
 
-def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
-    """Group `rows` by their number of active players; rows without any are left out."""
-    n_active = active.sum(axis=1)
-    groups = []
-    for n_players in np.unique(n_active[n_active > 0]).tolist():
-        of_group = n_active == n_players
-        players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
-        known, values = end_points(n_players), ends[of_group]
-        group = RowGroup(rows[of_group], players, n_players, active.shape[1], known, values)
-        groups.append(group)
-    return groups
-
-
-def group_rows_on_graphs(
-    rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[Structure]
+def group_rows(
+    rows: IntArray,
+    active: BoolArray,
+    ends: ValueArray,
+    graphs: Sequence[Structure] | None = None,
 ) -> list[RowGroup]:
-    """Group `rows` by their graph and their active players; rows without any are left out."""
-    indices_of: dict[tuple[Structure, bytes], list[int]] = {}
-    for index, graph in enumerate(graphs):
-        if active[index].any():
-            indices_of.setdefault((graph, active[index].tobytes()), []).append(index)
+    """Group `rows` by their number of active players; rows without any are left out.
+
+    With `graphs`, those of these rows, group them by their graph and their active players.
+    """
+    n_active = active.sum(axis=1)
+    indices_of: dict[Any, list[int]] = {}
+    for index in np.flatnonzero(n_active).tolist():
+        key = n_active[index] if graphs is None else (graphs[index], active[index].tobytes())
+        indices_of.setdefault(key, []).append(index)
     groups = []
-    for (graph, _), indices in indices_of.items():
-        group = group_rows(rows[indices], active[indices], ends[indices])[0]
-        groups.append(replace(group, graph=graph))
+    for key, of_group in sorted(indices_of.items()) if graphs is None else indices_of.items():
+        n_players = int(n_active[of_group[0]])
+        players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
+        group = RowGroup(
+            rows[of_group],
+            players,
+            n_players,
+            active.shape[1],
+            known=end_points(n_players),
+            known_values=ends[of_group],
+            graph=None if graphs is None else key[0],
+        )
+        groups.append(group)
     return groups
 
 
@@ -249,22 +253,6 @@ class PendingRows:
             drawn=drawn,
             errors=None if errors is None else errors.subset_rows(indices).first(most),
         )
-
-    def next_round(self) -> PendingRows:
-        """Return the rows with a later end of the round."""
-        return replace(self, round_end=int(np.ceil(GROWTH * self.round_end)))
-
-    def enumerated(self) -> list[PendingRows]:
-        """Return each row by itself, with the design of all coalitions."""
-        rows = []
-        for index in range(len(self.group.rows)):
-            row = self.subset_rows(np.array([index]))
-            table = row.design.table
-            n_known = int(table.counts[0])
-            full = full_design(self.group.n_players, table.coalitions[0, :n_known])
-            n_all = int(full.table.counts[0])
-            rows.append(PendingRows(row.group, full, row.values[:, :n_known], n_all))
-        return rows
 
 
 _kept: dict[Hashable, Design] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -24,7 +23,7 @@ from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
 from .gradient_round import estimate_by_gradients
-from .one_round import estimate_round, run_of, unchecked_round
+from .one_round import checked, estimate_round, run_of, unchecked_round
 from .result import Estimate, Seconds
 from .run import CallBudget
 from .settings import Settings, checked_budgets
@@ -249,7 +248,6 @@ def _estimate_until(
             cheapest.budget,
         )
     plan = costs.best_plan(candidates, _FIRST_SHARE * left(), [most] * len(candidates)) or cheapest
-    check: Callable[[], Estimate]
     is_first = True
     while True:
         quiet = replace(settings, budget=plan.budget)
@@ -260,10 +258,11 @@ def _estimate_until(
             costs.memory.ends_at = started + limit - own
         began = perf_counter()
         try:
-            result, check = unchecked_round(game, plan.estimator, quiet, costs.memory)
+            result, run = unchecked_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
         is_first, last, spent = False, plan, result.seconds.own
+        of_last = result, run
         if costs.n_workers > 1:
             spent = perf_counter() - began - costs.model_seconds(plan)
         costs.learn(plan, spent)
@@ -285,7 +284,7 @@ def _estimate_until(
     reason = f"{last.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
         reason = f"{named(last.estimator)}: {reason}"
-    return _with_choice(check(), costs, reason, choosing)
+    return _with_choice(checked(*of_last), costs, reason, choosing)
 
 
 def _able_candidates(

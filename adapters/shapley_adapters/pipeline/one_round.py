@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -23,7 +23,7 @@ from .costs import Costs, Plan, warn_of_long_call
 from .drawing import repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .repetition import Repetition
-from .result import Estimate, Seconds, blank_estimate
+from .result import Estimate, Seconds
 from .run import Run, largest_magnitude
 from .settings import MANY_ENTRIES, Settings
 
@@ -48,37 +48,27 @@ def run_of(
 
 
 def estimate_round(
-    game: Game,
-    estimator: Estimator[Any],
-    settings: Settings,
-    memory: ValueMemory | None = None,
+    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
 ) -> Estimate:
     """Estimate all rows with a budget for each, which does not depend on the time.
 
     Values in `memory` are not computed again.
     """
-    return unchecked_round(game, estimator, settings, memory)[1]()
+    return checked(*unchecked_round(game, estimator, settings, memory))
 
 
 def unchecked_round(
-    game: Game,
-    estimator: Estimator[Any],
-    settings: Settings,
-    memory: ValueMemory | None = None,
-) -> tuple[Estimate, Callable[[], Estimate]]:
-    """Return the estimate, and a function that looks at it, warns, and returns it.
-
-    A further round may take its place, whose warnings are others.
-    """
+    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
+) -> tuple[Estimate, Run]:
+    """Return the estimate and its run for `checked`, unless a further round takes its place."""
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
-    estimator, settings, memory = run.estimator, run.settings, run.memory
+    settings, memory = run.settings, run.memory
     n_workers = n_workers_for(settings.n_jobs, game.n_rows)
-    is_counted = not estimator.needs_graph and run.drawing is None
-    total = int(run.most_evaluations().sum()) if is_counted else None
+    is_counted = not run.estimator.needs_graph and run.drawing is None
     delay = settings.progress_delay
     with tqdm(
-        total=total,
+        total=int(run.most_evaluations().sum()) if is_counted else None,
         desc=settings.name,
         unit=" evaluations",
         delay=delay or 0,
@@ -95,38 +85,19 @@ def unchecked_round(
             name_row = partial(raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
             ask_again = replace(ask_again, on_error=partial(raise_with_row, game))
-        (drawn_ends,) = evaluate([run.ends_request()])
-        ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
+        drawn_ends, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
         seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
         noise = Repetition.from_first_row(ask_again, run.active, ends, settings)
-        if noise.is_random and run.can_be_random:
+        is_random = noise.difference is not None and noise.difference.cause != "influence"
+        if is_random and run.can_be_random:
             run = run.for_random_model()
-            evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
-            (drawn_ends,) = evaluate([run.ends_request()])
-            ends = run.means_of_ends(drawn_ends)
-        if run.drawing is None:
-            run.noise = noise
+            evaluate = replace(evaluate, game=run.evaluated_game, memory=None, _timed_sizes={})
+            drawn_ends, ends = run.evaluated_ends(evaluate)
+        run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
         run.largest = largest_magnitude(ends)
-        budget = run.budgets[max(run.budgets)]
-        entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
-        is_whole = memory is None and first_row() is None and not settings.is_for_training
-        if (
-            entries > MANY_ENTRIES
-            and run.drawing is None
-            and is_whole
-            and not (estimator.needs_graph or budget.enumerates_now)
-        ):
-            costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
-            warn_of_long_call(costs, Plan(estimator, budget.limit))
-        result = blank_estimate(
-            ends,
-            game.n_players,
-            settings.seed,
-            type(estimator).__name__,
-            settings.interactions,
-            run.traced_limit,
-            estimator.has_unions,
-        )
+        if memory is None and first_row() is None:
+            _warn_of_long_round(run, n_outputs=ends.shape[2])
+        result = run.blank_estimate(ends)
         if n_workers == 1:
             for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
                 run.estimate_block(rows, drawn_ends[rows], evaluate, result)
@@ -134,8 +105,8 @@ def unchecked_round(
             estimate_in_workers(run, n_workers, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     of_model = evaluate.spent[0] if n_workers == 1 else np.nan
-    result = replace(result, seconds=Seconds(of_model, perf_counter() - started - of_model))
-    return result, partial(_checked, result, run, noise)
+    seconds_of = Seconds(of_model, perf_counter() - started - of_model)
+    return replace(result, seconds=seconds_of), run
 
 
 def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
@@ -144,25 +115,33 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
     bar.update(n_evaluations)
 
 
-def _checked(result: Estimate, run: Run, noise: Repetition) -> Estimate:
+def _warn_of_long_round(run: Run, n_outputs: int) -> None:
+    """Warn where our own work takes minutes."""
+    budget, settings = run.budgets[max(run.budgets)], run.settings
+    n_entries = run.game.n_rows * budget.n_players * budget.limit * n_outputs
+    is_drawn = run.drawing is not None or run.estimator.needs_graph or budget.enumerates_now
+    if n_entries > MANY_ENTRIES and not is_drawn and not settings.is_for_training:
+        costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
+        warn_of_long_call(costs, Plan(run.estimator, budget.limit))
+
+
+def checked(result: Estimate, run: Run) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
-    game, settings, estimator = run.game, run.settings, run.estimator
+    game, settings = run.game, run.settings
     if not settings.is_for_training:
-        run.warnings.count_small_budgets(run.budgets, run.n_active, result, estimator)
+        run.warnings.count_small_budgets(run.budgets, run.n_active, result, run.estimator)
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
-    n_checks = noise.n_evaluations + run.warnings.n_repeated
-    difference = noise.difference or run.warnings.difference
-    if difference is not None:
-        difference.warn()
+    if run.noise.difference is not None:
+        run.noise.difference.warn()
     return replace(
         result,
         budget=settings.budget,
-        check_evaluations=n_checks,
+        check_evaluations=run.noise.n_evaluations,
         rounding=game.rounding,
         errors_cancel=settings.independent_rows
         and not game.draws_values  # all rows share the draws without any player
-        and estimator.is_unbiased
+        and run.estimator.is_unbiased
         and run.warnings.small_budget is None,
     )

@@ -11,7 +11,8 @@ from ..errors import ShapleyExtError, WorkerError, row_number
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
 from ..workers import Part, Stop, parts_of_rows, results_of_parts
-from .result import Estimate, blank_estimate
+from .repetition import Repetition
+from .result import Estimate
 from .run import Run
 from .run_warnings import RunWarnings
 
@@ -43,7 +44,7 @@ def estimate_in_workers(
     """
     seconds *= float(run.most_evaluations().sum())
     parts = parts_of_rows(run.game.n_rows, n_workers, seconds)
-    for part, (of_part, warnings, largest, n_evaluations) in results_of_parts(
+    for part, (of_part, of_worker, n_evaluations) in results_of_parts(
         run.for_worker(),
         _estimate_part,
         parts,
@@ -51,9 +52,10 @@ def estimate_in_workers(
         n_workers,
     ):
         result.set_rows(*part, of_part)
-        run.warnings.add(warnings)
-        run.largest = max(run.largest, largest)
-        evaluate.on_progress(n_evaluations)
+        run.warnings.add(of_worker[0])
+        run.noise.add(of_worker[1])
+        if evaluate.on_progress is not None:
+            evaluate.on_progress(n_evaluations)
 
 
 def _estimate_part(
@@ -62,7 +64,7 @@ def _estimate_part(
     part: Part,
     ends: ValueArray,
     batch_sizes: dict[int, int],
-) -> tuple[Estimate, RunWarnings, float, int]:
+) -> tuple[Estimate, tuple[RunWarnings, Repetition], int]:
     """Return the estimate of some rows, and what the call counts of them."""
     run, n_evaluations = shared.for_worker(), 0
     stop = Stop() if stop is None else stop
@@ -83,15 +85,8 @@ def _estimate_part(
         game, settings.batch_size, count, is_timed=True, on_error=name_row, memory=run.memory
     )
     evaluate.start_at(batch_sizes)
-    result = blank_estimate(
-        run.means_of_ends(ends),
-        run.game.n_players,
-        settings.seed,
-        type(run.estimator).__name__,
-        settings.interactions,
-        run.traced_limit,
-        run.estimator.has_unions,
-    )
+    of_ends = ends if run.drawing is None else run.drawing.draws.ends(ends)
+    result = run.blank_estimate(of_ends)
     try:
         count(0)
         for rows in run.blocks(*part, ends.shape[2]):
@@ -103,7 +98,7 @@ def _estimate_part(
         of_rows = WorkerError(f"{_rows(part[0], part[1] - 1)}: {_text(error)}")
         stop.end(of_rows)
         raise of_rows from error
-    return result, run.warnings, run.largest, n_evaluations
+    return result, (run.warnings, run.noise), n_evaluations
 
 
 def raise_with_row(

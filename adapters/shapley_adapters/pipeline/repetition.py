@@ -7,10 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from ..array_types import BoolArray, ValueArray
+from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
+from ..estimators.draws import Draws
+from ..estimators.random_answers import MOST_COMPARED, most_surprising
+from ..estimators.value_errors import ValueErrors
 from ..games.evaluation import Evaluator, Request
+from ..workers import one_blas_thread
+from .designs import PendingRows
 from .settings import Settings
 
 _DIFFERENCE = 2.0**-8
@@ -22,6 +27,11 @@ _NOISE = 2.0**-16
 
 _MOST_PAIRS = 3
 """Coalitions of which two answers are compared, if they are almost equal."""
+
+_FEWEST_AGAIN, _SHARE_AGAIN, _SHARE_OF_ROW = 4, 0.05, 0.03
+"""Evaluations that look for random answers: the most of a call, the most as a share of its
+evaluations where that is more, and those of a row's values as a share of these. With 2 %, bars of
+noise in 5 % of the answers held .25 to .79; with 3 %, .80 to 1.0."""
 
 _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
@@ -98,16 +108,17 @@ class Difference:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Repetition:
-    """What values of the first row tell that were evaluated twice.
+    """What values tell that were evaluated twice.
 
     Attributes
     ----------
-    n_evaluations, n_explaining : int
-        The evaluations that this took, and those that explained a difference.
+    n_evaluations, n_first : int
+        The evaluations that this took, and those of the first row, without those that explained a
+        difference.
     difference : Difference, optional
-        Two answers that differ.
+        The first two answers that differ.
     may_continue : bool
         Whether each row's values may tell more: not where the model is known to be random, or its
         rows influence each other.
@@ -116,7 +127,7 @@ class Repetition:
     """
 
     n_evaluations: int = 0
-    n_explaining: int = 0
+    n_first: int = 0
     difference: Difference | None = None
     may_continue: bool = False
     smallest: float = _DIFFERENCE
@@ -157,7 +168,7 @@ class Repetition:
             largest = max(largest, float(np.abs(two).max()))
             if (np.ptp(two, axis=0) > noise * largest).any():
                 found, n_more = Difference.explained(two, evaluate, request, noise * largest)
-                return cls(n_spent + n_more, n_more, found, True, noise)
+                return cls(n_spent + n_more, n_spent, found, True, noise)
             if (two[0] == two[1]).all():  # answers at random may almost be equal
                 break
         # Alone, unless it was alone before: then with the empty coalition.
@@ -166,8 +177,113 @@ class Repetition:
         beside = Request(row, CoalitionTable(coalitions, np.array([n_ends])))
         two = np.stack([ends[row[0], 1], evaluate([beside])[0][0, 0]])
         if not (np.ptp(two, axis=0) > allowed).any():
-            return cls(n_spent + n_ends, may_continue=True, smallest=between)
+            return cls(n_spent + n_ends, n_spent + n_ends, may_continue=True, smallest=between)
         request = Request(row, CoalitionTable(coalitions[:, :1], np.array([1])))
         found, n_more = Difference.explained(two, evaluate, request, allowed)
-        n_spent += n_ends + n_more
-        return cls(n_spent, n_more, found, found.cause != "influence", between)
+        n_spent += n_ends
+        goes_on = found.cause != "influence"
+        return cls(n_spent + n_more, n_spent, found, goes_on, between)
+
+    def add(self, other: Repetition) -> None:
+        """Add what values of other rows tell."""
+        self.n_evaluations += other.n_evaluations
+        self.difference = self.difference or other.difference
+
+    def checked(
+        self, pending: list[PendingRows], evaluate: Evaluator, largest: float
+    ) -> list[PendingRows]:
+        """Evaluate some values of each row again, and separate rows whose answers differ.
+
+        Those are the values that the others let expect least: they differ most the next time, if
+        the model answers at random. The first answers stay; errors are known by the second ones.
+        `largest` is the largest value so far.
+        """
+        evaluate = replace(evaluate, memory=None, on_progress=None)  # nothing known, not counted
+        samples, done = [], []
+        for rows in pending:
+            n_each = self._n_again(rows, evaluate.game.n_rows)
+            if rows.is_checked or rows.design.n_before_choice or not n_each.any():
+                done.append(rows)
+                continue
+            table, n_values = rows.design.table, rows.values.shape[1]
+            coalitions, counts = table.coalitions[:, :n_values], np.minimum(table.counts, n_values)
+            with one_blas_thread():
+                repeated = most_surprising(rows.values, coalitions, counts, int(n_each.max()))
+            chosen = coalitions[np.arange(len(coalitions))[:, None], repeated]
+            request = rows.group.request(CoalitionTable(chosen, n_each))
+            samples.append((replace(rows, is_checked=True), request, repeated))
+        answers = evaluate([request for _, request, _ in samples])
+        for (rows, request, repeated), again in zip(samples, answers, strict=True):
+            self.n_evaluations += request.n_pairs
+            first = np.take_along_axis(rows.values, repeated[..., None], axis=1)
+            is_asked = np.arange(again.shape[1]) < request.table.counts[:, None]
+            differ = is_asked[..., None] & (np.abs(first - again) > self.smallest * largest)
+            if differ.any() and self.difference is None:
+                self._explain(differ, first, again, request, evaluate, self.smallest * largest)
+            if differ.any() and (self.difference is None or self.difference.cause != "influence"):
+                done += _separated(rows, differ, repeated, again, request.table.counts)
+            else:
+                done.append(rows)
+        return done
+
+    def _n_again(self, pending: PendingRows, n_rows: int) -> IntArray:
+        """Return how many values of each row are evaluated again, (R,).
+
+        The rows of a call share few of them by their indices.
+        """
+        n_values, rows = pending.values.shape[1], pending.group.rows
+        n_left = max(_FEWEST_AGAIN, _SHARE_AGAIN * n_values * n_rows) - self.n_first
+        each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
+        counts = np.floor((rows + 1) * each) - np.floor(rows * each)
+        n_inner = min(pending.design.table.counts.min() - 2, MOST_COMPARED)
+        n_again: IntArray = np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
+        return n_again
+
+    def _explain(
+        self,
+        differ: BoolArray,
+        first: ValueArray,
+        again: ValueArray,
+        sample: Request,
+        evaluate: Evaluator,
+        allowed: float,
+    ) -> None:
+        """Look for the cause of the first difference of answers, (R, n, K)."""
+        row, index = (int(found[0]) for found in np.nonzero(differ.any(axis=2)))
+        alone = replace(
+            sample,
+            rows=sample.rows[[row]],
+            table=CoalitionTable(sample.table.coalitions[row, [[index]]], np.array([1])),
+            players=None if sample.players is None else sample.players[[row]],
+        )
+        two = np.stack([first[row, index], again[row, index]])
+        self.difference, n_more = Difference.explained(two, evaluate, alone, allowed)
+        self.n_evaluations += n_more
+
+
+def _separated(
+    pending: PendingRows,
+    differ: BoolArray,
+    repeated: IntArray,
+    again: ValueArray,
+    counts: IntArray,
+) -> list[PendingRows]:
+    """Return rows whose answers are the same again together, and each other row by itself."""
+    are_random = differ.any(axis=(1, 2))
+    parts = [pending.subset_rows(np.flatnonzero(~are_random))] if not are_random.all() else []
+    for place in np.flatnonzero(are_random).tolist():
+        part, n = pending.subset_rows(np.array([place])), int(counts[place])
+        parts.append(replace(part, repeated=repeated[place, :n], again=again[place, :n]))
+    return parts
+
+
+def errors_of_repeated(pending: PendingRows) -> ValueErrors:
+    """Return the errors of the values of a row of which some were evaluated again."""
+    (values,) = pending.values
+    answers = np.stack([values, values], axis=1)  # (C, 2, K)
+    answers[pending.repeated, 1] = pending.again
+    drawn = np.zeros((1, len(values), 2), dtype=bool)
+    drawn[:, :, 0], drawn[:, pending.repeated, 1] = True, True
+    table = pending.design.table.part(0, len(values))
+    draws = Draws(2, is_background=False)
+    return draws.means(answers.reshape(1, len(values), -1), table, drawn)[1]

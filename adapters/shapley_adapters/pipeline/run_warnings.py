@@ -16,7 +16,6 @@ from ..errors import warn_user
 from ..estimators.protocol import Design, Estimator, Solution
 from ..graphs.player_graph import PlayerGraph
 from .designs import RowGroup
-from .repetition import Difference
 from .result import Estimate
 from .settings import RowBudget, Settings, Tolerance
 
@@ -98,10 +97,6 @@ class RunWarnings:
         The rows with most players, where the budget leaves the attributions far off.
     n_rows : int
         The rows of all runs of a stream that were added.
-    n_repeated : int
-        Values that were evaluated again, to see whether the model answers at random.
-    difference : Difference, optional
-        The first two of these that differ.
     """
 
     n_missed: int = 0
@@ -115,8 +110,6 @@ class RunWarnings:
     n_empty: int = 0
     small_budget: SmallBudget | None = None
     n_rows: int = 0
-    n_repeated: int = 0
-    difference: Difference | None = None
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
@@ -132,8 +125,6 @@ class RunWarnings:
         self.n_empty += addition.n_empty
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
-        self.n_repeated += addition.n_repeated
-        self.difference = self.difference or addition.difference
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""

@@ -2,105 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..array_types import CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import pack
 from ..cooperators.choices import DERIVATIVES, LEARNED
 from ..cooperators.scores import (
-    Scores,
     difference_coalitions,
     difference_scores,
     scores_before_evaluation,
 )
-from ..games.game import Game
+from ..games.evaluation import Evaluator
 from .designs import RowGroup
 
+if TYPE_CHECKING:
+    from .run import Run
 
-@dataclass(frozen=True)
-class Scoring:
-    """Computes the scores of a group of rows.
 
-    Attributes
-    ----------
-    cooperators : str or array
-        The source of the scores, as in `Shear`.
-    budget : int
-        The evaluations for each row.
-    minimum_budget : int
-        The evaluations that the estimate needs without the scores.
-    seed : int
-        Seed of the random scores.
-    count : callable
-        Counts scores that are unreliable.
-    know : callable
-        Takes a group and coalitions. Returns the group that knows them, too, and the values of all
-        coalitions that it then knows, (R, n, K).
+def scored(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+    """Return the group with scores of its players, where their coalitions are drawn.
+
+    Two groups where some rows have derivatives and others do not. These have scores by differences
+    of values if the user chose them or they are cheap, else at random, and none where the user
+    chose derivatives alone.
     """
-
-    cooperators: str | ScoreArray
-    budget: int
-    minimum_budget: int
-    seed: int
-    count: Callable[[Scores], object]
-    know: Callable[[RowGroup, CoalitionArray], tuple[RowGroup, ValueArray]]
-
-    def scored(self, group: RowGroup, game: Game, batch_size: int | None) -> list[RowGroup]:
-        """Return the group with scores; two groups where the source differs between the rows."""
-        computed = scores_before_evaluation(
-            game,
-            group.rows,
-            self.cooperators,
-            batch_size,
-            self._differences_fit(group.n_players),
-        )
-        self.count(computed)
-        row = np.arange(len(computed.values))[:, None, None]
-        scores = computed.values[row, group.players[:, :, None], group.players[:, None, :]]
-        parts = []
-        is_missing = computed.sources == ""
-        if not is_missing.all():
-            has_scores = ~is_missing
-            rows = group.subset_rows(has_scores)
-            passes = computed.backward_passes[has_scores]
-            parts.append(rows.scored(scores[has_scores], computed.sources[has_scores], passes))
-        if is_missing.any():
-            passes = computed.backward_passes[is_missing]
-            parts.append(self._without_derivatives(group.subset_rows(is_missing), passes))
+    source, n_players = run.estimator.score_source, group.n_players
+    choice = source if isinstance(source, str) else ""
+    run.warnings.score_source = choice or run.warnings.score_source
+    budget, n_differences = run.budgets[n_players], n_players * (n_players + 1) // 2
+    if budget.enumerates_now or source is None:
+        return [group]
+    # Differences of means of draws have errors: unless asked for, they are not worth their rows of
+    # the model (12 features, 100 background rows, 500 to 2,000 model rows each).
+    limit = budget.first_check if run.drawing is None else 0
+    minimum = run.estimator.minimum_budget(n_players, run.settings.needs_errors)
+    are_cheap = 2 * (n_differences + 1) <= limit and minimum + n_differences <= limit
+    by_differences = choice == "difference" or (choice == "auto" and are_cheap)
+    computed = scores_before_evaluation(
+        run.game, group.rows, source, run.settings.batch_size, by_differences
+    )
+    run.warnings.count_scores(computed)
+    row = np.arange(len(computed.values))[:, None, None]
+    scores = computed.values[row, group.players[:, :, None], group.players[:, None, :]]
+    passes, is_missing = computed.backward_passes, computed.sources == ""
+    parts = []
+    if not is_missing.all():
+        known = ~is_missing
+        part = group.subset_rows(known)
+        parts.append(part.scored(scores[known], computed.sources[known], passes[known]))
+    if not is_missing.any():
         return parts
-
-    def _without_derivatives(self, group: RowGroup, passes: IntArray) -> RowGroup:
-        """Score by differences of values if the user chose them or they are cheap, else at random.
-
-        No scores where the user chose derivatives alone.
-        """
-        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
-            shape = (len(group.rows), group.n_players, group.n_players)
-            return group.scored(np.zeros(shape), "", passes)
-        if not self._differences_fit(group.n_players):
-            is_learned = isinstance(self.cooperators, str) and self.cooperators == LEARNED
-            source = LEARNED if is_learned else "random"
-            return group.scored(self._random_scores(group), source, passes)
-        coalitions = difference_coalitions(group.n_players)
-        group, values = self.know(group, coalitions)
-        positions = {key.tobytes(): index for index, key in enumerate(pack(group.known))}
+    rest, passes = group.subset_rows(is_missing), passes[is_missing]
+    shape = n_players, n_players
+    if choice == DERIVATIVES:
+        return [*parts, rest.scored(np.zeros((len(rest.rows), *shape)), "", passes)]
+    if by_differences:
+        coalitions = difference_coalitions(n_players)
+        rest, values = run.knowing(rest, coalitions, evaluate)
+        positions = {key.tobytes(): index for index, key in enumerate(pack(rest.known))}
         indices = [positions[key.tobytes()] for key in pack(coalitions)]
-        scores = difference_scores(values[:, 1], values[:, indices], group.n_players)
-        return group.scored(scores, "difference", passes)
-
-    def _differences_fit(self, n_players: int) -> bool:
-        cost = n_players * (n_players + 1) // 2
-        if isinstance(self.cooperators, str) and self.cooperators == "auto":
-            return 2 * (cost + 1) <= self.budget and self.minimum_budget + cost <= self.budget
-        return isinstance(self.cooperators, str) and self.cooperators == "difference"
-
-    def _random_scores(self, group: RowGroup) -> ScoreArray:
-        shape = (group.n_players, group.n_players)
-        # Not the stream of the coalitions.
-        if group.own_words is None:
-            scores = group.generator(self.seed, 1).random(shape)
-            return np.broadcast_to(scores, (len(group.rows), *shape))
-        return np.stack([row.generator(self.seed, 1).random(shape) for row in group.one_by_one()])
+        differences = difference_scores(values[:, 1], values[:, indices], n_players)
+        return [*parts, rest.scored(differences, "difference", passes)]
+    # At random, by another stream than the coalitions; rows without draws of their own share it.
+    alone = rest.one_by_one() if rest.own_words is not None else [rest]
+    drawn = [one.generator(run.settings.seed, 1).random(shape) for one in alone]
+    at_random = np.broadcast_to(drawn, (len(rest.rows), *shape))
+    return [*parts, rest.scored(at_random, LEARNED if choice == LEARNED else "random", passes)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
-from ..estimators.exact import MAX_PLAYERS, FullDesign
+from ..estimators.exact import MAX_PLAYERS, FullDesign, solve_full
 from ..estimators.protocol import Estimator, Solution
 from ..estimators.value_errors import ValueErrors
 from ..interactions.enumeration import enumerated, enumerated_variances
@@ -85,6 +85,8 @@ def solve_near_one(
     errors: ValueErrors | None = None,
 ) -> Solution:
     """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
+    if isinstance(design, FullDesign):  # which squares nothing
+        return solve_full(design, values, errors)
     scales = ValueScales.from_values(values)
     is_scaled = scales.exponents.any()
     if is_scaled:
@@ -270,19 +272,12 @@ def record_interactions(
     interactions: Interactions,
     first_row: int,
     pending: PendingRows,
-    indices: IntArray | slice,
-    solution: Solution,
+    errors: AttributionArray,
 ) -> None:
-    """Write the interactions of some of the rows, given by their indices, into the result.
+    """Write the interactions of rows into those of a result, whose first row is `first_row`.
 
-    `interactions` are those of the rows from `first_row` on, and `solution` that of all rows of
-    `pending`.
+    `errors` are the standard errors of the attributions.
     """
-    if not isinstance(indices, slice):
-        if not len(indices):
-            return
-        pending = pending.subset_rows(indices)
-    errors = solution.standard_errors[indices]
     found = _solved(estimator, pending, errors, interactions.request)
     interactions.record(pending.group.rows - first_row, pending.group.players, found)
 
