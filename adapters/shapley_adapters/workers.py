@@ -113,7 +113,11 @@ class _BlasThreads:
             return
         with self.lock:
             found = {library: library.get_num_threads() for library in self.found()}
-            of_thread = {one: n for one, n in found.items() if _is_of_thread(one)}
+            of_thread = {
+                one: n
+                for one, n in found.items()
+                if isinstance(one, OpenBLASController) and one.threading_layer == "openmp"
+            }
             if self.n_inside == 0:
                 self.before = {one: n for one, n in found.items() if one not in of_thread}
             _set_threads(dict.fromkeys((one for one, n in found.items() if n != 1), 1))
@@ -139,10 +143,6 @@ class _BlasThreads:
         if self.n_inside:
             _set_threads(self.before)
         self.__init__()  # type: ignore[misc] # the lock may be held by one of them
-
-
-def _is_of_thread(library: LibController) -> bool:
-    return isinstance(library, OpenBLASController) and library.threading_layer == "openmp"
 
 
 def _set_threads(numbers_of: dict[LibController, int]) -> None:

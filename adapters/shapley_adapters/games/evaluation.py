@@ -252,7 +252,14 @@ class Evaluator:
         if sum(counts) == 0:
             return [np.zeros((len(request.rows), 0, 0)) for request in requests]
         flat: list[ValueArray] = []
-        batches = Batches(int(ends[-1]), self._size_at(requests, ends))
+        bounds = self.game.batch_bounds if self.is_timed and self.batch_size is None else None
+        size_at: SizeAt | FixedBatchSize
+        if bounds is None or bounds.first == bounds.largest:
+            size = self.game.evaluations_per_batch if bounds is None else bounds.largest
+            size_at = FixedBatchSize(self.batch_size or size)
+        else:
+            size_at = partial(self._size_at, requests, ends, bounds)
+        batches = Batches(int(ends[-1]), size_at)
         for start, stop in batches:
             pieces = [
                 request.pairs(int(max(start, first) - first), int(min(stop, end) - first))
@@ -301,18 +308,7 @@ class Evaluator:
                 first = BatchBounds(min(best, bounds.largest), bounds.largest)
                 self._timed_sizes[n_players] = TimedBatchSize(first, is_warm=True)
 
-    def _size_at(self, requests: Sequence[Request], ends: IntArray) -> SizeAt:
-        """Return a function that returns the size of the batch that starts at an index."""
-        bounds: BatchBounds | None = None
-        if self.is_timed and self.batch_size is None:
-            bounds = self.game.batch_bounds
-        if bounds is None or bounds.first == bounds.largest:
-            size = self.game.evaluations_per_batch if bounds is None else bounds.largest
-            fixed = FixedBatchSize(self.batch_size or size)
-            return lambda _: fixed
-        return partial(self._timed_size, requests, ends, bounds)
-
-    def _timed_size(
+    def _size_at(
         self, requests: Sequence[Request], ends: IntArray, bounds: BatchBounds, start: int
     ) -> TimedBatchSize:
         """Return the size for the number of players at an index, such as texts of one length."""
@@ -359,7 +355,7 @@ class Batches:
     """
 
     total: int
-    size_at: SizeAt
+    size_at: SizeAt | FixedBatchSize
     _n_of_batch: int = field(default=0, init=False)
     _smaller: int = field(default=0, init=False)
 
@@ -367,7 +363,8 @@ class Batches:
         """Yield the batches; the time until the next one is asked for is that of the batch."""
         start = 0
         while start < self.total:
-            size = self.size_at(start)
+            at = self.size_at
+            size = at if isinstance(at, FixedBatchSize) else at(start)
             self._n_of_batch, self._smaller = size.next_size(self.total - start), 0
             start_time = perf_counter()
             yield start, start + self._n_of_batch
@@ -387,11 +384,12 @@ class Batches:
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
     """Call `call(start, stop)` over `total` items in batches; halve them if memory runs out."""
-    fixed = FixedBatchSize(size)
-    in_batches_of(total, lambda _: fixed, call)
+    in_batches_of(total, FixedBatchSize(size), call)
 
 
-def in_batches_of(total: int, size_at: SizeAt, call: Callable[[int, int], None]) -> None:
+def in_batches_of(
+    total: int, size_at: SizeAt | FixedBatchSize, call: Callable[[int, int], None]
+) -> None:
     """Call `call(start, stop)` over `total` items, in batches of the size at their start."""
     batches = Batches(total, size_at)
     for start, stop in batches:

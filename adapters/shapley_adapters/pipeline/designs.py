@@ -233,12 +233,6 @@ class PendingRows:
             return request
         return DrawnRequest(**vars(request), drawn=self.drawn[:, start:stop])
 
-    def with_values(self, new: ValueArray) -> PendingRows:
-        """Return the rows with the values of their round."""
-        if not new.shape[1]:
-            return self
-        return replace(self, values=np.concatenate([self.values, new], axis=1))
-
     def subset_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""
         design, drawn, errors = self.design.subset_rows(indices), self.drawn, self.errors

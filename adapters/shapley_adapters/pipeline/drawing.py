@@ -108,6 +108,12 @@ class Drawing:
         drawn[:, 1, 1:] = not self.draws.has_one_full_value
         return DrawnRequest(rows, table, drawn=drawn)
 
+    def model_rows(self, drawn: BoolArray, n_backgrounds: int) -> IntArray:
+        """Return the rows of the model's input that draws, (1 or R, C, D), take of each row."""
+        each = 1 if self.draws.is_background else n_backgrounds
+        n_draws: IntArray = each * drawn.sum(axis=(1, 2))
+        return n_draws - (each - 1) * self.draws.has_one_full_value  # which is one row of the model
+
     def knows_singles(self, n_players: int) -> bool:
         """Whether single players are evaluated first, with all draws, for unbiased estimates."""
         plan = self.plans[n_players]

@@ -117,7 +117,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         result = replace(result, usage=game.usage - used)
     if choice:
         result = replace(result, choice="; ".join(filter(None, [choice, result.choice])))
-    return result.with_semivalues()
+    return result if settings.interactions is None else result.with_semivalues()
 
 
 def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:

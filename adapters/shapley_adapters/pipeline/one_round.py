@@ -24,7 +24,7 @@ from .drawing import repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .repetition import Repetition
 from .result import Estimate, Seconds
-from .run import Run, largest_magnitude
+from .run import Run
 from .settings import MANY_ENTRIES, Settings
 
 # tqdm's default smoothing weighs the last steps most: after a pause, in which an estimator solves
@@ -39,7 +39,9 @@ def run_of(
     """Return the run of a call; all is checked that can be without an evaluation."""
     active = game.active_players()
     n_active = active.sum(axis=1)
-    drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
+    drawing = None
+    if settings.max_model_rows is not None or settings.saves_rows:
+        drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
     if drawing is None and (settings.n_repeats > 1 or game.is_random):
         has_draws = game.only_absence_is_random and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
@@ -94,7 +96,7 @@ def unchecked_round(
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None, _timed_sizes={})
             drawn_ends, ends = run.evaluated_ends(evaluate)
         run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
-        run.largest = largest_magnitude(ends)
+        run.largest = np.abs(ends).max(initial=0.0)
         if memory is None and first_row() is None:
             _warn_of_long_round(run, n_outputs=ends.shape[2])
         result = run.blank_estimate(ends)

@@ -91,6 +91,8 @@ class Run:
         The budget for each number of active players.
     traced_limit : int, optional
         The most evaluations of a row, if the run is traced.
+    blank_estimate : callable
+        Returns a result without attributions, for the values of no and of all players, (R, 2, K).
     warnings : RunWarnings
         The warnings that are given at the end.
     largest : float
@@ -112,6 +114,7 @@ class Run:
     n_active: IntArray = field(init=False)
     budgets: dict[int, RowBudget] = field(init=False)
     traced_limit: int | None = field(default=None, init=False)
+    blank_estimate: Callable[[ValueArray], Estimate] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
     memory: ValueMemory | None = None
@@ -150,6 +153,15 @@ class Run:
             self.traced_limit = int(self.most_evaluations().max(initial=0))
         if settings.interactions is not None:
             check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
+        self.blank_estimate = partial(
+            blank_estimate,
+            n_players=self.game.n_players,
+            seed=settings.seed,
+            method=type(self.estimator).__name__,
+            request=settings.interactions,
+            traced_limit=self.traced_limit,
+            has_unions=self.estimator.has_unions,
+        )
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
         if self.estimator.needs_graph:  # the row with most players is mostly the most expensive one
             with one_blas_thread():
@@ -182,18 +194,6 @@ class Run:
             return ends, ends
         (drawn_ends,) = evaluate([self.drawing.ends_request(rows, coalitions)])
         return drawn_ends, self.drawing.draws.ends(drawn_ends)
-
-    def blank_estimate(self, ends: ValueArray) -> Estimate:
-        """Return a result without attributions, for the values of no and all players, (R, 2, K)."""
-        return blank_estimate(
-            ends,
-            self.game.n_players,
-            self.settings.seed,
-            type(self.estimator).__name__,
-            self.settings.interactions,
-            self.traced_limit,
-            self.estimator.has_unions,
-        )
 
     @property
     def can_be_random(self) -> bool:
@@ -305,9 +305,12 @@ class Run:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
             if self.drawing is None:
-                self.largest = max([self.largest, *map(largest_magnitude, values)])
+                self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
             pending = [
-                of_group.with_values(new) for of_group, new in zip(pending, values, strict=True)
+                replace(rows, values=np.concatenate([rows.values, new], axis=1))
+                if new.shape[1]  # all of its values may be known
+                else rows
+                for rows, new in zip(pending, values, strict=True)
             ]
             if self.noise.may_continue:
                 pending = self.noise.checked(pending, evaluate, self.largest)
@@ -451,7 +454,7 @@ class Run:
             pending.design.table,
             pending.drawn[:, : pending.values.shape[1]],
         )
-        self.largest = max(self.largest, largest_magnitude(values))
+        self.largest = max(self.largest, np.abs(values).max(initial=0.0))
         return replace(pending, values=values, errors=errors)
 
     def _with_additive_part(self, group: RowGroup, solution: Solution) -> Solution:
@@ -499,7 +502,12 @@ class Run:
             if solution.union_errors is not None:
                 result.union_errors[rows] = solution.union_errors
         result.evaluations[rows] = np.minimum(design.table.counts, pending.round_end)
-        result.model_rows[rows] = self._model_rows(pending)
+        n_backgrounds = self.game.n_backgrounds
+        if self.drawing is None or pending.drawn is None:
+            result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
+        else:
+            drawn = pending.drawn[:, : pending.values.shape[1]]
+            result.model_rows[rows] = self.drawing.model_rows(drawn, n_backgrounds)
         if pending.errors is not None:
             mean_errors = np.sqrt(pending.errors.variances.mean(axis=1, keepdims=True))
             result.value_errors[rows] = pending.errors.in_units_of_values(mean_errors)[:, 0]
@@ -513,19 +521,3 @@ class Run:
             record_interactions(
                 self.estimator, result.interactions, first_row, pending, solution.standard_errors
             )
-
-    def _model_rows(self, pending: PendingRows) -> IntArray:
-        """Return the rows of the model's input of rows whose evaluation has ended, (1 or R,)."""
-        n_backgrounds = self.game.n_backgrounds
-        if self.drawing is None or pending.drawn is None:
-            return np.minimum(pending.design.table.counts, pending.round_end) * n_backgrounds
-        each = 1 if self.drawing.draws.is_background else n_backgrounds
-        n_draws = pending.drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
-        one_full_value = self.drawing.draws.has_one_full_value  # which is one row of the model
-        model_rows: IntArray = each * n_draws - (each - 1) * one_full_value
-        return model_rows
-
-
-def largest_magnitude(values: ValueArray) -> float:
-    """Return the largest of some values, regardless of signs; 0 if there are none."""
-    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))

@@ -338,37 +338,31 @@ def checked_budgets(
     BudgetError
         If a budget is too small for a row, or its design needs more memory than there is.
     """
-    sizes = [int(n_players) for n_players in np.unique(n_active)]
-    budgets = {size: budget_for(size, estimator, settings) for size in sizes}
+    budgets = {size: budget_for(size, estimator, settings) for size in np.unique(n_active).tolist()}
     if estimator.needs_graph:
-        _check_memory(budgets[sizes[-1]], estimator, settings)
+        _check_memory(budgets[max(budgets)], estimator, settings)
         return budgets
-    for budget in budgets.values():
-        _check(budget, estimator, settings)
+    for n_players, budget in budgets.items():
+        if budget.can_enumerate and n_players > MAX_PLAYERS:
+            raise BudgetError(
+                f"{settings.budget_text(settings.budget)} pays for all 2^{n_players} = "
+                f"{2**n_players} coalitions of a row of {n_players} players, but enumeration is "
+                f"limited to {MAX_PLAYERS} players. Lower {settings.limit_name}, and coalitions "
+                f"are drawn; the default is {default_budget(n_players)}. {settings.fewer_players} "
+                "for exact values."
+            )
+        if budget.enumerates_now:
+            continue
+        if budget.limit < budget.minimum:
+            exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
+            raise BudgetError(
+                f"{settings.budget_text(settings.budget)} is too small: {settings.name} needs at "
+                f"least {budget.minimum} evaluations for a row of {n_players} players"
+                f"{' to estimate standard errors' if settings.with_errors else ''}{exact}.",
+                budget.minimum,
+            )
+        _check_memory(budget, estimator, settings)
     return budgets
-
-
-def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> None:
-    """Refuse a budget that is too small for a row, or too large for any machine."""
-    n_players = budget.n_players
-    if budget.can_enumerate and n_players > MAX_PLAYERS:
-        raise BudgetError(
-            f"{settings.budget_text(settings.budget)} pays for all 2^{n_players} = {2**n_players} "
-            f"coalitions of a row of {n_players} players, but enumeration is limited to "
-            f"{MAX_PLAYERS} players. Lower {settings.limit_name}, and coalitions are drawn; the "
-            f"default is {default_budget(n_players)}. {settings.fewer_players} for exact values."
-        )
-    if budget.enumerates_now:
-        return
-    if budget.limit < budget.minimum:
-        exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
-        raise BudgetError(
-            f"{settings.budget_text(settings.budget)} is too small: {settings.name} needs at least "
-            f"{budget.minimum} evaluations for a row of {n_players} players"
-            f"{' to estimate standard errors' if settings.with_errors else ''}{exact}.",
-            budget.minimum,
-        )
-    _check_memory(budget, estimator, settings)
 
 
 def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> None:
