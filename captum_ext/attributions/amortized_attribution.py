@@ -334,7 +334,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
         self._check_refinement(n_samples=bool(n_samples), tolerance=options.get("tolerance"))
-        settings = self._common_settings(call.game, fields)
+        settings = self._settings(call.game, fields)
         inputs_of_network = network_inputs(tensors, fitted.description.network)
         explained = fitted.explain(game, inputs_of_network, self.efficient, refinement=settings)
         self.last_estimate = explained.estimate

@@ -205,7 +205,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             call.game.groups.check_columns()
         if further["perturbations_per_eval"] is not None:
             fields["batch_size"] = call.game.evaluations_per_batch
-        settings = self._common_settings(call.game, fields, interactions=self._interactions)
+        settings = self._settings(call.game, fields, interactions=self._interactions)
         warn_in_training_mode(self.forward_func)
         estimator = self._estimator()
         game: _AnyGame = call.game if call.valued is None else call.valued
@@ -223,7 +223,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
     attribute_future = future_method(attribute)
 
-    def _common_settings(
+    def _settings(
         self, game: ForwardFunctionGame, fields: dict[str, Any], **further: Any
     ) -> Settings:
         """Return the settings of a call whose options gave `fields`."""
@@ -295,7 +295,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             inputs, baselines, target, additional_forward_args, feature_mask, None
         )
         fields, _ = OPTIONS.read("budget", {"n_samples": n_samples, **options})
-        settings = self._common_settings(call.game, fields)
+        settings = self._settings(call.game, fields)
         game: _AnyGame = call.game if call.valued is None else call.valued
         return budget_of(game, self._estimator(), settings)
 

@@ -115,7 +115,7 @@ class SamplingAttribution(CoalitionAttribution):
         )
         if further["perturbations_per_eval"] is not None:
             fields["batch_size"] = call.game.evaluations_per_batch
-        settings = self._common_settings(call.game, fields)
+        settings = self._settings(call.game, fields)
         game: Any = call.game if call.valued is None else call.valued
         if kind == "loss":
             if target is not None:

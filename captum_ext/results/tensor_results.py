@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,7 +86,7 @@ def _widest(*dtypes: torch.dtype) -> torch.dtype:
     # The default type is for whole numbers alone; torch does not promote types of 8 bits.
     return max(
         [torch.float32, *(floating or [torch.get_default_dtype()])],
-        key=lambda dtype: dtype.itemsize,
+        key=attrgetter("itemsize"),
     )
 
 

@@ -112,11 +112,6 @@ class CoalitionExplainer(ModelExplainer):
         del args
         return estimate(game, self._estimator(), settings)
 
-    def _settings(self, explained: ExplainedRows, settings: Settings) -> Settings:
-        """Return the settings of a call, which may depend on the players."""
-        del explained
-        return settings
-
     def _estimator_of_call(self, settings: Settings) -> Estimator[Any]:
         """Return the estimator of a call with these settings."""
         del settings
@@ -182,11 +177,12 @@ class CoalitionExplainer(ModelExplainer):
         row = self._row_of_table(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
-        settings = self._settings(explained, self._common_settings(explained, fields))
+        settings = self._settings(explained, fields)
         game = self._valued(explained)
         result = self._estimate(game, args, settings)
-        value_function, link = checked_value_function(self.value_function), checked_link(self.link)
-        unit = self.explained_function.unit if value_function.is_raw else value_function.kind
+        link, unit = checked_link(self.link), self.explained_function.unit
+        if isinstance(game, ValuedGame):
+            unit = game.value_function.kind
         if link is not shap.links.identity:
             unit = f"{unit}, link {link.__name__}"
         self.last_estimate = result = replace(result, unit=unit)
@@ -227,7 +223,7 @@ class CoalitionExplainer(ModelExplainer):
         results = with_record(results, self, started, result)
         return results if row is None else results[0]
 
-    def _common_settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
+    def _settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
         """Return the settings of a call whose options gave `fields`."""
         return Settings(
             seed=checked_seed(self.seed),
@@ -286,7 +282,7 @@ class CoalitionExplainer(ModelExplainer):
         fields, _ = OPTIONS.read("budget", options)
         row = self._row_of_table(args)
         explained = self.explained_rows(args if row is None else (row,))
-        settings = self._settings(explained, self._common_settings(explained, fields))
+        settings = self._settings(explained, fields)
         return budget_of(self._valued(explained), self._estimator_of_call(settings), settings)
 
     @OPTIONS.documented("interactions")
@@ -556,10 +552,10 @@ class CoalitionExplainer(ModelExplainer):
     @property
     def explained_function(self) -> ExplainedFunction:
         """What is explained of the model; value functions are those of predictions."""
+        if self.value_function == "raw" or self.model_output != "auto":
+            return super().explained_function
         is_raw = checked_value_function(self.value_function).is_raw
-        if self.model_output == "auto" and not is_raw:
-            return prediction(self.model)
-        return super().explained_function
+        return super().explained_function if is_raw else prediction(self.model)
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call with their game, of this model or of another one."""

@@ -75,8 +75,9 @@ class BestExplainer(SamplingExplainer):
         """Whether trees are explained by the paths of their training rows, as in shap."""
         return self._native is not None and self._native.has_paths
 
-    def _settings(self, explained: ExplainedRows, settings: Settings) -> Settings:
-        """Take the hierarchy of an image of many pixels."""
+    def _settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
+        """Return the settings of a call, with the hierarchy of an image of many pixels."""
+        settings = super()._settings(explained, fields)
         shape = image_shape(self.masker)
         is_large = shape is not None and np.prod(shape[:2]) > _MOST_PIXELS
         needs_players = self.groups is not None or settings.interactions or settings.max_seconds

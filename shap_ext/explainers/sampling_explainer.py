@@ -119,7 +119,7 @@ class SamplingExplainer(CoalitionExplainer):
                 "X has features of its own in each row, such as tokens of texts; there is no mean "
                 "over rows. Group them into features that all rows have."
             )
-        settings = self._common_settings(explained, fields)
+        settings = super()._settings(explained, fields)  # no hierarchy of pixels
         game: Any = self._valued(explained)
         if kind == "loss":
             if self.link is not shap.links.identity:

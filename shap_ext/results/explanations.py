@@ -188,7 +188,8 @@ def explanation(
     }
     shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
     result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
-    set_tables(result, tables)
+    if tables:
+        set_tables(result, tables)
     if isinstance(result, BoundedExplanation):
         result.seeds = seeds
     return result
