@@ -15,8 +15,14 @@ from ..estimators.odd_gp.background_regression import BackgroundRegression
 from ..estimators.protocol import Estimator
 from ..estimators.random_order import RandomOrder
 from ..games.game import Game
-from .drawing import FEWEST_OF_UNBIASED, MORE_FOR_SINGLES, Drawing, DrawPlan
-from .process_levels import FEWEST_PLAYERS, levels_of_process
+from .drawing import (
+    FEWEST_OF_UNBIASED,
+    FEWEST_PLAYERS,
+    MORE_FOR_SINGLES,
+    Drawing,
+    DrawPlan,
+    GameLevels,
+)
 from .settings import Settings, budget_for, estimation_cost
 
 _FEWEST_OF_MANY, _SHARE, _FEWEST = 25, 0.25, 5
@@ -34,6 +40,15 @@ evaluated on all rows; with fewer, and this many background rows, random orders 
 _MORE_BY_DEFAULT, _MORE_WITH_UNITS = 4, 16
 """Coalitions at most, over those of the default budget, where only rows of the model are limited:
 all draws of a coalition are in memory. Units have one draw each, and gain most by more of them."""
+
+
+_MOST_PLAYERS, _FEWEST_BACKGROUNDS, _MOST_COLUMNS = 100, 5, 500
+"""Players, background rows and columns for which it is; more take much memory or time."""
+
+_MOST_OF_PROCESS, _MOST_MODEL_ROWS = 8, 20_000
+"""Rows of the model up to which it is: per player and background row, and in all. With more rows,
+coalitions on many background rows err less; at 16,000, the process takes about 3 seconds. Measured
+on five fitted models with 12, 30 and 60 features."""
 
 
 def background_drawing(
@@ -63,7 +78,7 @@ def background_drawing(
     least = n_for_ends + _ENOUGH_FOR_SINGLES * game.n_players * n_backgrounds
     must_be_unbiased = estimator.is_unbiased
     has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
-    levels = levels_of_process(game, estimator, settings, sizes)
+    levels = _levels_of_process(game, estimator, settings, sizes)
     if levels is not None and settings.max_model_rows is not None:
         estimator = BackgroundRegression(max(0, settings.max_model_rows - n_for_ends) // 2)
     elif has_orders and (settings.max_model_rows or least) < least and n_backgrounds >= _MANY:
@@ -133,68 +148,48 @@ class _Planner:
 
     def plan(self, n_players: int) -> DrawPlan:
         """Return how many coalitions a design may have, and the background rows of each."""
-        n_all, limit = self._most_coalitions(n_players), self._limit(n_players)
-        if limit is None:
-            return self._whole(n_all)
-        if isinstance(self.estimator, BackgroundRegression) and n_players >= FEWEST_PLAYERS:
-            # One draw for each pair of complements, in pairs as many as the budget pays for.
-            if limit < self.n_for_ends + 2:
-                raise self._too_small(self.n_for_ends + 2)
-            n_most = min(self.settings.budget or 2**n_players, 2**n_players - 2)
-            return DrawPlan(min(n_most, 2 + limit - self.n_for_ends), 1, 1)
-        if n_all * self.n_backgrounds <= limit:
-            return self._whole(n_all)
-        if self.estimator.needs_graph:
-            return self._plan_on_graph(n_all, limit)
-        on_all = self._whole(min(n_all, limit // self.n_backgrounds))
-        plan = self._plan_of_part(n_players, n_all, limit)
-        return on_all if plan.n_of_others >= self.n_backgrounds else plan
-
-    def _limit(self, n_players: int) -> int | None:
-        return self.settings.model_rows(n_players, self.n_backgrounds)
-
-    def _whole(self, n_coalitions: int) -> DrawPlan:
-        """Return the plan of all background rows for each of the coalitions."""
-        return DrawPlan(n_coalitions, self.n_backgrounds, self.n_backgrounds)
-
-    def _finds_order(self) -> bool:
-        """Whether the estimator chooses the order of its neighbourhoods in a graph."""
-        return getattr(self.estimator, "order", None) == "auto"
-
-    def _most_coalitions(self, n_players: int) -> int:
-        """Return the most coalitions; more than by default, where rows of the model are limited."""
-        settings, estimator = self.settings, self.estimator
+        settings, estimator, n_backgrounds = self.settings, self.estimator, self.n_backgrounds
+        limit = settings.model_rows(n_players, n_backgrounds)
+        # While coalitions can be added, each has some background rows.
+        some_rows = int(np.clip(_SHARE * n_backgrounds, _FEWEST, _FEWEST_OF_MANY))
+        finds_order = getattr(estimator, "order", None) == "auto"  # of neighbourhoods in a graph
         n_all = budget_for(n_players, estimator, settings).limit
-        if settings.budget is None and not settings.saves_rows and self._limit(n_players):
-            has_few = estimator.has_units or (estimator.needs_graph and not self._finds_order())
+        if settings.budget is None and not settings.saves_rows and limit:
+            has_few = estimator.has_units or (estimator.needs_graph and not finds_order)
             n_all *= _MORE_WITH_UNITS if has_few else _MORE_BY_DEFAULT
-        return n_all if estimator.needs_graph else min(n_all, 2**n_players)
+        n_all = n_all if estimator.needs_graph else min(n_all, 2**n_players)
+        if limit is None:
+            return DrawPlan(n_all, n_backgrounds, n_backgrounds)
+        left = limit - self.n_for_ends
+        if isinstance(estimator, BackgroundRegression) and n_players >= FEWEST_PLAYERS:
+            # One draw for each pair of complements, in pairs as many as the budget pays for.
+            self._check(left, 2)
+            n_most = min(settings.budget or 2**n_players, 2**n_players - 2)
+            return DrawPlan(min(n_most, 2 + left), 1, 1)
+        if n_all * n_backgrounds <= limit:
+            return DrawPlan(n_all, n_backgrounds, n_backgrounds)
+        if estimator.needs_graph:
+            # The order of neighbourhoods decides how many coalitions there are. Each has as many
+            # background rows as the budget pays for: at least two, which differ, or a few where
+            # fewer coalitions will do: those of a smaller order, or of unions that are not split.
+            # Errors of all coalitions of a hierarchy come from these rows alone.
+            self._check(left, 2)
+            can_be_fewer = finds_order or estimator.has_unions
+            fewest = min(n_backgrounds, some_rows) if can_be_fewer else 2
+            return DrawPlan(min(n_all, 2 + left // fewest), 1, 1, left)
+        plan = self._plan_of_part(n_players, n_all, left, some_rows)
+        if plan.n_of_others < n_backgrounds:
+            return plan
+        return DrawPlan(min(n_all, limit // n_backgrounds), n_backgrounds, n_backgrounds)
 
-    def _plan_on_graph(self, n_all: int, limit: int) -> DrawPlan:
-        """Return the most coalitions and draws where the order of neighbourhoods decides.
+    def _plan_of_part(self, n_players: int, n_all: int, left: int, some_rows: int) -> DrawPlan:
+        """Return the plan of a budget that does not pay for all of the coalitions and rows.
 
-        Each has as many background rows as the budget pays for: at least two, which differ, or a
-        few where fewer coalitions will do: those of a smaller order, or of unions that are not
-        split. Errors of all coalitions of a hierarchy come from these rows alone.
+        `left` are the rows of the model but those of no and of all players.
         """
-        n_inner = limit - self.n_for_ends
-        if n_inner < 2:
-            raise self._too_small(self.n_for_ends + 2)
-        can_be_fewer = self._finds_order() or self.estimator.has_unions
-        fewest = min(self.n_backgrounds, self._rows_before_others()) if can_be_fewer else 2
-        return DrawPlan(min(n_all, 2 + n_inner // fewest), 1, 1, n_inner)
-
-    def _rows_before_others(self) -> int:
-        """Return the background rows of each coalition while others can be added."""
-        return int(np.clip(_SHARE * self.n_backgrounds, _FEWEST, _FEWEST_OF_MANY))
-
-    def _plan_of_part(self, n_players: int, n_all: int, limit: int) -> DrawPlan:
-        """Return the plan of a budget that does not pay for all of the coalitions and rows."""
         n_backgrounds, estimator = self.n_backgrounds, self.estimator
         minimum = min(n_all, estimation_cost(n_players, estimator, self.settings))
-        left = limit - self.n_for_ends
-        if left < minimum - 2:
-            raise self._too_small(self.n_for_ends + minimum - 2)
+        self._check(left, minimum - 2)
         if estimator.has_units:
             n_of_each = -(-left // (n_all - 2))
             n_inner = max(left // n_of_each, minimum - 2)
@@ -207,14 +202,13 @@ class _Planner:
         enough = int(share * estimator.enough_coalitions(n_players))
         n_most = min(n_all, max(enough, minimum) if enough else n_all) - 2
         n_fewest = min(max(_FEWEST_PER_PLAYER * n_players, minimum - 2), n_most)
-        target = self._rows_before_others()
         n_single, spare = 2 * n_players, left - 2 * n_players * n_backgrounds
         if estimator.is_unbiased and n_most > n_single and spare >= FEWEST_OF_UNBIASED * minimum:
             # The values of single players on all background rows are no random numbers.
             n_fewest = max(minimum - 2, min(n_fewest, spare // _FEWEST))
-            n_inner = int(np.clip(spare // target, n_fewest, n_most - n_single))
+            n_inner = int(np.clip(spare // some_rows, n_fewest, n_most - n_single))
             return DrawPlan(2 + n_single + n_inner, n_backgrounds, spare // n_inner)
-        n_inner = int(np.clip(left // target, n_fewest, n_most))
+        n_inner = int(np.clip(left // some_rows, n_fewest, n_most))
         n_single = min(n_single, n_inner)
         n_of_others = left // (n_inner + (MORE_FOR_SINGLES - 1) * n_single)
         if n_of_others < 1:  # fewer rows than coalitions and one more for each single player
@@ -224,8 +218,10 @@ class _Planner:
             n_of_others = (left - n_single * n_backgrounds) // (n_inner - n_single)
         return DrawPlan(2 + n_inner, n_of_single, n_of_others)
 
-    def _too_small(self, minimum: int) -> BudgetError:
-        return _too_small(self.settings, self.n_backgrounds, minimum)
+    def _check(self, left: int, needed: int) -> None:
+        """Refuse a budget that leaves fewer rows of the model than are needed beside the ends."""
+        if left < needed:
+            raise _too_small(self.settings, self.n_backgrounds, self.n_for_ends + needed)
 
 
 def _too_small(settings: Settings, n_backgrounds: int, minimum: int) -> BudgetError:
@@ -236,3 +232,27 @@ def _too_small(settings: Settings, n_backgrounds: int, minimum: int) -> BudgetEr
         f"{n_backgrounds}, as many as the background has. Pass more, or a smaller background.",
         minimum,
     )
+
+
+def _levels_of_process(
+    game: Game, estimator: Estimator[Any], settings: Settings, sizes: Sequence[int]
+) -> GameLevels | None:
+    """Return the levels of players for one process of all background rows; None if it has none.
+
+    It takes over from estimators that are posterior means themselves, where the budget pays for a
+    small part of the background.
+    """
+    n_backgrounds, limit = game.n_backgrounds, settings.max_model_rows
+    if not estimator.has_process or limit is None:
+        return None
+    fits = FEWEST_PLAYERS <= game.n_players <= _MOST_PLAYERS and limit <= _MOST_MODEL_ROWS
+    if settings.interactions is not None or not fits:
+        return None
+    n_all = 2 ** max(sizes)
+    n_most = min(settings.budget or n_all, n_all, _MOST_OF_PROCESS * game.n_players)
+    if limit >= n_most * n_backgrounds:
+        return None
+    columns = game.level_columns(0) if n_backgrounds >= _FEWEST_BACKGROUNDS else None
+    if columns is None or len(columns[1]) > _MOST_COLUMNS:
+        return None
+    return GameLevels(game)

@@ -97,17 +97,8 @@ class RowGroup:
 
     def subset_rows(self, keep: BoolArray | IntArray) -> RowGroup:
         """Return the group of some of its rows, given by their indices or by a mask."""
-        return replace(
-            self,
-            rows=self.rows[keep],
-            players=self.players[keep],
-            known_values=self.known_values[keep],
-            scores=None if self.scores is None else self.scores[keep],
-            sources=None if self.sources is None else self.sources[keep],
-            backward_passes=None if self.backward_passes is None else self.backward_passes[keep],
-            own_words=None if self.own_words is None else self.own_words[keep],
-            distances=None if self.distances is None else self.distances[keep],
-        )
+        arrays = {name: getattr(self, name) for name in _OF_ROWS}
+        return replace(self, **{n: a[keep] for n, a in arrays.items() if a is not None})
 
     def one_by_one(self) -> list[RowGroup]:
         """Return each row as a group."""
@@ -154,6 +145,19 @@ class RowGroup:
         """Return the group with the scores of its active players."""
         row_sources = np.broadcast_to(np.asarray(sources, dtype="U10"), self.rows.shape)
         return replace(self, scores=scores, sources=row_sources, backward_passes=passes)
+
+
+_OF_ROWS = (
+    "rows",
+    "players",
+    "known_values",
+    "scores",
+    "sources",
+    "backward_passes",
+    "own_words",
+    "distances",
+)
+"""The fields of a `RowGroup` that have an entry for each row."""
 
 
 def group_rows(

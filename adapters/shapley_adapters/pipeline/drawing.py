@@ -10,14 +10,15 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, complements, size_weights
-from ..errors import BudgetError
+from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
+from ..estimators.odd_gp.background_process import Levels
+from ..estimators.odd_gp.background_regression import DrawnValues
 from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.game import Game
 from .designs import RowGroup
-from .process_levels import FEWEST_PLAYERS, GameLevels
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import ValueScales
 
@@ -27,6 +28,9 @@ MORE_FOR_SINGLES = 2
 FEWEST_OF_UNBIASED = 2
 """Draws of each coalition that an unbiased estimator needs, from which on single players are
 evaluated on all background rows for it."""
+
+FEWEST_PLAYERS = 5
+"""Players from which on the process is fitted: all coalitions of fewer are evaluated."""
 
 _HALVINGS = 60
 """Halvings of the interval of a factor that is searched: to the last bits."""
@@ -55,6 +59,54 @@ class DrawPlan:
     n_of_single: int
     n_of_others: int
     n_inner: int = 0
+
+
+@dataclass(frozen=True)
+class GameLevels:
+    """The levels of the players of a game, by its columns."""
+
+    game: Game
+
+    def means(
+        self,
+        draws: Draws,
+        group: RowGroup,
+        values: ValueArray,
+        table: CoalitionTable,
+        drawn: BoolArray,
+    ) -> tuple[ValueArray, DrawnValues]:
+        """Return those of `Draws.means`, with the draws and the levels of their players."""
+        # The process needs no control variates, and they take long for many coalitions.
+        means, errors = replace(draws, has_controls=False).means(values, table, drawn)
+        found = DrawnValues(
+            errors.odd,
+            errors.even,
+            errors.covariances,
+            draws=draws.by_draw(values),
+            drawn=np.broadcast_to(drawn, (len(values), *drawn.shape[1:])),
+            levels=[
+                self.levels(int(row), players)
+                for row, players in zip(group.rows, group.players, strict=True)
+            ],
+            is_random=draws.is_random,
+        )
+        return means, found
+
+    def levels(self, row: int, players: IntArray) -> Levels:
+        """Return those of some players of a row, in this order."""
+        found = self.game.level_columns(row)
+        if found is None:
+            raise InvalidArgumentError(
+                f"max_model_rows needs rows of one kind, and row {row} has no columns, unlike row "
+                "0. Pass max_evals instead."
+            )
+        columns, owners = found
+        order = np.argsort(players)
+        is_active = np.isin(owners, players)
+        of_players = order[np.searchsorted(players[order], owners[is_active])]
+        weights, n_backgrounds = self.game.background_weights, self.game.n_backgrounds
+        of_backgrounds = np.full(n_backgrounds, 1 / n_backgrounds) if weights is None else weights
+        return Levels.from_columns(columns[:, is_active], of_players, of_backgrounds)
 
 
 @dataclass(frozen=True)

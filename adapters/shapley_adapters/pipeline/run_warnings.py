@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -79,74 +80,56 @@ class RunWarnings:
 
     Attributes
     ----------
-    n_missed : int
-        Rows that spent their budget before they reached the tolerance.
+    counts : Counter
+        Rows, `"missed"`: that spent their budget before they reached the tolerance; `"isolated"`:
+        whose graph has no edge between two active players; `"alone"`: whose design leaves out all
+        neighbours; `"scored"`: with scores, and of these `"partial"` and `"empty"`: whose
+        derivatives do not explain the output, or are zero; `"all"`: of the runs of a stream.
     worst_excess : float
-        The largest standard error of these, as a multiple of the tolerance.
-    n_isolated : int
-        Rows whose graph has no edge between two active players.
-    n_shortfalls : int
-        Rows whose design leaves out all neighbours.
+        The largest standard error of missed rows, as a multiple of the tolerance.
     shortfall : str
-        The reason for the first of these.
+        Why the first row leaves out all neighbours.
     score_source : str
         The source of the scores, if the user chose one by name.
-    n_scored, n_partial, n_empty : int
-        Rows with scores; of these, rows whose derivatives do not explain the output or are zero.
     small_budget : SmallBudget, optional
         The rows with most players, where the budget leaves the attributions far off.
-    n_rows : int
-        The rows of all runs of a stream that were added.
     """
 
-    n_missed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     worst_excess: float = 0.0
-    n_isolated: int = 0
-    n_shortfalls: int = 0
     shortfall: str = ""
     score_source: str = ""
-    n_scored: int = 0
-    n_partial: int = 0
-    n_empty: int = 0
     small_budget: SmallBudget | None = None
-    n_rows: int = 0
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
         """Add the counts of other rows."""
-        self.n_missed += addition.n_missed
+        self.counts += addition.counts
         self.worst_excess = max(self.worst_excess, addition.worst_excess)
-        self.n_isolated += addition.n_isolated
-        self.n_shortfalls += addition.n_shortfalls
         self.shortfall = self.shortfall or addition.shortfall
         self.score_source = addition.score_source or self.score_source
-        self.n_scored += addition.n_scored
-        self.n_partial += addition.n_partial
-        self.n_empty += addition.n_empty
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""
-        self.n_scored += len(scores.sources)
-        self.n_partial += scores.n_partial
-        self.n_empty += scores.n_empty
+        n_rows, partial, empty = len(scores.sources), scores.n_partial, scores.n_empty
+        self.counts.update(scored=n_rows, partial=partial, empty=empty)
 
     def count_missed(self, is_met: BoolArray, tolerance: Tolerance, solution: Solution) -> None:
         """Count the rows that missed the tolerance."""
-        self.n_missed += int(np.count_nonzero(~is_met))
+        self.counts["missed"] += int(np.count_nonzero(~is_met))
         self.worst_excess = max(self.worst_excess, tolerance.largest_excess(solution))
 
     def count_isolated(self, group: RowGroup, design: Design) -> None:
         """Count the rows whose players have no neighbours, or lose them for want of budget."""
-        n_rows = len(group.rows)
         if not isinstance(group.graph, PlayerGraph) or group.n_players < 2:
             return
         if not group.graph.degrees[group.players[0]].any():
-            self.n_isolated += n_rows
+            self.counts["isolated"] += len(group.rows)
         elif design.shortfall is not None:
             self.shortfall = self.shortfall or design.shortfall
-            self.n_shortfalls += n_rows
+            self.counts["alone"] += len(group.rows)
 
     def count_small_budgets(
         self,
@@ -182,39 +165,36 @@ class RunWarnings:
         of_stream = _of_stream.get()
         if of_stream is not None:
             of_stream.add(self)
-            of_stream.n_rows += n_rows
+            of_stream.counts["all"] += n_rows
             of_stream._settings = settings
             return
-        if self.n_scored:
-            warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
+        counts, name, limit = self.counts, settings.name, settings.limit_name
+        if counts["scored"]:
+            source, n_scored = self.score_source, counts["scored"]
+            warn_of_scores(source, counts["partial"], counts["empty"], n_scored)
         if self.small_budget is not None:
             self.small_budget.warn(settings)
-        if self.n_missed or self.n_isolated or self.n_shortfalls:
-            self._warn_of_rows(n_rows, settings)
+        if counts["missed"]:
+            warn_user(
+                f"{counts['missed']} of {n_rows} rows did not reach the tolerance within "
+                f"{settings.limit_text}: standard errors are up to {self.worst_excess:.3g} times "
+                f"as large. Raise {limit} or the tolerance."
+            )
+        if counts["isolated"]:
+            warn_user(
+                f"graph joins no two players in {counts['isolated']} of {n_rows} rows: {name} "
+                "takes each player by itself, as if none of them interacted. Check graph=."
+            )
+        if counts["alone"]:
+            warn_user(
+                f"{name} takes each player by itself in {counts['alone']} of {n_rows} rows, "
+                f"and leaves out all interactions: {self.shortfall}. Raise {limit}."
+            )
 
     def warn_of_all(self) -> None:
         """Warn of all that was counted in the runs of a stream, when it has ended."""
         if self._settings is not None:
-            self.warn(self.n_rows, self._settings)
-
-    def _warn_of_rows(self, n_rows: int, settings: Settings) -> None:
-        name, limit = settings.name, settings.limit_name
-        if self.n_missed:
-            warn_user(
-                f"{self.n_missed} of {n_rows} rows did not reach the tolerance within "
-                f"{settings.limit_text}: standard errors are up to {self.worst_excess:.3g} times "
-                f"as large. Raise {limit} or the tolerance."
-            )
-        if self.n_isolated:
-            warn_user(
-                f"graph joins no two players in {self.n_isolated} of {n_rows} rows: {name} takes "
-                "each player by itself, as if none of them interacted. Check graph=."
-            )
-        if self.n_shortfalls:
-            warn_user(
-                f"{name} takes each player by itself in {self.n_shortfalls} of {n_rows} rows, "
-                f"and leaves out all interactions: {self.shortfall}. Raise {limit}."
-            )
+            self.warn(self.counts["all"], self._settings)
 
 
 _of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=None)

@@ -7,7 +7,7 @@ multiplied back. All other values are left as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..estimators.exact import MAX_PLAYERS, FullDesign, solve_full
 from ..estimators.protocol import Estimator, Solution
 from ..estimators.value_errors import ValueErrors
 from ..interactions.enumeration import enumerated, enumerated_variances
-from ..interactions.result import InteractionRequest, Interactions, SetSolution
+from ..interactions.result import Interactions, SetSolution
 from .designs import PendingRows
 from .settings import RowBudget, Settings, needs_enumeration
 
@@ -103,31 +103,6 @@ def solve_near_one(
     if solution.union_errors is not None:
         solution = replace(solution, union_errors=scales.original(solution.union_errors))
     return replace(solution, values=attributions, standard_errors=standard_errors)
-
-
-def interactions_near_one(
-    solve: Callable[[ValueArray, AttributionArray, ValueErrors | None], SetSolution],
-    values: ValueArray,
-    errors: AttributionArray,
-    value_errors: ValueErrors | None = None,
-) -> SetSolution:
-    """Return the interactions that `solve` computes, whatever the scale of the values.
-
-    Parameters
-    ----------
-    solve : callable
-        Values, the standard errors of the attributions and the errors of values to interactions.
-    values, errors : arrays, (R, n, K) and (R, M, K)
-    value_errors : ValueErrors, optional
-    """
-    scales = ValueScales.from_values(values)
-    if not scales.exponents.any():
-        return solve(values, errors, value_errors)
-    if value_errors is not None:
-        value_errors = value_errors.at_scale(scales.exponents)
-    found = solve(scales.near_one(values), scales.near_one(errors), value_errors)
-    arrays = found.values, found.standard_errors, found.main_errors
-    return SetSolution(*map(scales.original, arrays))
 
 
 @dataclass(frozen=True)
@@ -278,33 +253,28 @@ def record_interactions(
 
     `errors` are the standard errors of the attributions.
     """
-    found = _solved(estimator, pending, errors, interactions.request)
-    interactions.record(pending.group.rows - first_row, pending.group.players, found)
-
-
-def _solved(
-    estimator: Estimator[Any], pending: PendingRows, errors: Any, request: InteractionRequest
-) -> SetSolution:
-    """Return the interactions of rows whose evaluation has ended."""
-    design = pending.design
+    design, request = pending.design, interactions.request
     n_rows, n_players, n_outputs = errors.shape
     index = request.index(n_players)
+    scales = ValueScales.from_values(pending.values)
+    values, value_errors = pending.values, pending.errors
+    is_scaled = bool(index.parts) and scales.exponents.any()
+    if is_scaled:
+        values, errors = scales.near_one(values), scales.near_one(errors)
+        value_errors = value_errors and value_errors.at_scale(scales.exponents)
     if not index.parts:
-        return SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
-
-    def solve(
-        values: ValueArray, errors: AttributionArray, value_errors: ValueErrors | None
-    ) -> SetSolution:
-        if isinstance(design, FullDesign):
-            coalitions = design.table.coalitions[0]
-            found = enumerated(index, coalitions, values)
-            if value_errors is None:
-                return SetSolution.exact(found, n_players)
+        found = SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
+    elif not isinstance(design, FullDesign):
+        further = () if value_errors is None else (value_errors,)
+        found = estimator.interactions(design, values, errors, request, *further)
+    else:
+        coalitions = design.table.coalitions[0]
+        found = SetSolution.exact(enumerated(index, coalitions, values), n_players)
+        if value_errors is not None:
             parts = value_errors.even, value_errors.odd
             variances = enumerated_variances(index, coalitions, *parts)
-            return SetSolution(found, np.sqrt(variances), errors)
-        if value_errors is None:
-            return estimator.interactions(design, values, errors, request)
-        return estimator.interactions(design, values, errors, request, value_errors)
-
-    return interactions_near_one(solve, pending.values, errors, pending.errors)
+            found = SetSolution(found.values, np.sqrt(variances), errors)
+    if is_scaled:
+        arrays = found.values, found.standard_errors, found.main_errors
+        found = SetSolution(*map(scales.original, arrays))
+    interactions.record(pending.group.rows - first_row, pending.group.players, found)
