@@ -16,8 +16,7 @@ from ..array_types import BoolArray, IntArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.odd_gp.estimator import OddGP
-from ..estimators.protocol import Estimator
+from ..estimators.protocol import Declaration, Estimator
 from ..estimators.random_order import RandomOrder
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
@@ -34,26 +33,7 @@ from .settings import (
 
 _N_PLAYERS = np.log([8, 13, 30, 60, 200])
 _EVALUATIONS_EACH = np.log([2.3, 4, 8, 16, 32, 64, 128])
-"""Numbers of players, and evaluations per player, of the tables below."""
-
-_LEARNED = [
-    [0.047, 0.025, 0.0076, 0.0035, 0.0016, 0.0008, 0.0004],
-    [0.057, 0.029, 0.0060, 0.0005, 0.000015, 0.0000037, 0.0000021],
-    [0.10, 0.066, 0.012, 0.0028, 0.00021, 0.00007, 0.00004],
-    [0.076, 0.055, 0.020, 0.0032, 0.00050, 0.00034, 0.00020],
-    [0.17, 0.11, 0.058, 0.039, 0.020, 0.010, 0.005],
-]
-_RANDOM_ORDER = [
-    [0.078, 0.053, 0.032, 0.020, 0.014, 0.010, 0.007],
-    [0.083, 0.054, 0.036, 0.023, 0.015, 0.010, 0.0068],
-    [0.12, 0.080, 0.058, 0.039, 0.028, 0.017, 0.013],
-    [0.097, 0.066, 0.048, 0.030, 0.021, 0.015, 0.011],
-    [0.13, 0.091, 0.062, 0.044, 0.032, 0.024, 0.017],
-]
-"""Sum of absolute errors relative to that of the attributions, (players, evaluations): geometric
-means over boosted trees and sums of waves of four features, whose seeds no benchmark uses. Where
-all coalitions or too much time would be needed, the fall of the numbers before goes on more slowly.
-Only the order of the numbers matters, and how fast they fall."""
+"""Numbers of players, and evaluations per player, of the table `Declaration.errors`."""
 
 _ENUMERATED = 300.0
 """Operations of our own for each coalition, player and output of an enumeration, measured with 10
@@ -84,7 +64,7 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
     """Return the relative error to expect of a row with so many players; 0 of an exact one."""
     if _is_enumerated(n_players, budget):
         return 0.0
-    table = _LEARNED if isinstance(estimator, OddGP) else _RANDOM_ORDER
+    table = (estimator.declaration or Declaration()).errors
     x, last = np.log(budget / n_players), _EVALUATIONS_EACH[-1]
     of_sizes = [np.interp(x, _EVALUATIONS_EACH, np.log(errors)) for errors in table]
     error = float(np.exp(np.interp(np.log(n_players), _N_PLAYERS, of_sizes)))
@@ -307,4 +287,4 @@ def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
 
 def named(estimator: Estimator[Any]) -> str:
     """Return the name of a candidate, as users ask for it."""
-    return "oddgp" if isinstance(estimator, OddGP) else "randomorder"
+    return (estimator.declaration or Declaration()).name.replace(" ", "").lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,14 +94,14 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     choice = ""
-    if isinstance(estimator, OddGP) and estimator.gradients:
+    if estimator.gradients:
         try:
-            return estimate_by_gradients(game, estimator, settings)
+            return estimate_by_gradients(game, cast(OddGP, estimator), settings)
         except (DerivativeError, InvalidArgumentError) as error:
             if estimator.gradients != "auto":
                 raise
             choice = f"values alone: {error}"
-        estimator = replace(estimator, gradients=False)
+        estimator = replace(cast(OddGP, estimator), gradients=False)
     if settings.max_seconds is not None:
         settings = on_whole_background(game.n_backgrounds, settings, estimator)
         result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)

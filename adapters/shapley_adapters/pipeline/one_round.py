@@ -98,7 +98,9 @@ def unchecked_round(
             drawn_ends, ends = run.evaluated_ends(evaluate)
         run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
         run.largest = np.abs(ends).max(initial=0.0)
-        if memory is None and first_row() is None:
+        budget = run.budgets[max(run.budgets)]
+        n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
+        if n_entries > MANY_ENTRIES and memory is None and first_row() is None:
             _warn_of_long_round(run, n_outputs=ends.shape[2])
         result = run.blank_estimate(ends)
         if n_workers == 1:
@@ -121,9 +123,8 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
 def _warn_of_long_round(run: Run, n_outputs: int) -> None:
     """Warn where our own work takes minutes."""
     budget, settings = run.budgets[max(run.budgets)], run.settings
-    n_entries = run.game.n_rows * budget.n_players * budget.limit * n_outputs
-    is_drawn = run.drawing is not None or run.estimator.needs_graph or budget.enumerates_now
-    if n_entries > MANY_ENTRIES and not is_drawn and not settings.is_for_training:
+    has_no_forecast = run.drawing is not None or run.estimator.needs_graph
+    if not (has_no_forecast or budget.enumerates_now or settings.is_for_training):
         costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
         warn_of_long_call(costs, Plan(run.estimator, budget.limit))
 

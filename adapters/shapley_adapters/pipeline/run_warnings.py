@@ -168,7 +168,7 @@ class RunWarnings:
             of_stream.counts["all"] += n_rows
             of_stream._settings = settings
             return
-        counts, name, limit = self.counts, settings.name, settings.limit_name
+        counts, name = self.counts, settings.name
         if counts["scored"]:
             source, n_scored = self.score_source, counts["scored"]
             warn_of_scores(source, counts["partial"], counts["empty"], n_scored)
@@ -178,7 +178,7 @@ class RunWarnings:
             warn_user(
                 f"{counts['missed']} of {n_rows} rows did not reach the tolerance within "
                 f"{settings.limit_text}: standard errors are up to {self.worst_excess:.3g} times "
-                f"as large. Raise {limit} or the tolerance."
+                f"as large. Raise {settings.limit_name} or the tolerance."
             )
         if counts["isolated"]:
             warn_user(
@@ -188,7 +188,7 @@ class RunWarnings:
         if counts["alone"]:
             warn_user(
                 f"{name} takes each player by itself in {counts['alone']} of {n_rows} rows, "
-                f"and leaves out all interactions: {self.shortfall}. Raise {limit}."
+                f"and leaves out all interactions: {self.shortfall}. Raise {settings.limit_name}."
             )
 
     def warn_of_all(self) -> None:

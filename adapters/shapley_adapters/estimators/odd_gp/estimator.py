@@ -64,6 +64,15 @@ determine the scale of a game."""
 _MOST_VALUES_OF_PAIRS = 2048
 """Pairs of complements that the interactions are given: the first, if there are more."""
 
+_ERRORS = (
+    (0.047, 0.025, 0.0076, 0.0035, 0.0016, 0.0008, 0.0004),
+    (0.057, 0.029, 0.0060, 0.0005, 0.000015, 0.0000037, 0.0000021),
+    (0.10, 0.066, 0.012, 0.0028, 0.00021, 0.00007, 0.00004),
+    (0.076, 0.055, 0.020, 0.0032, 0.00050, 0.00034, 0.00020),
+    (0.17, 0.11, 0.058, 0.039, 0.020, 0.010, 0.005),
+)
+"""Errors to expect with learned weights, measured as `ERRORS_OF_ORDERS` were."""
+
 _SCORE_SHARE = 0.01
 """Share of the scores in equal parts, where they give the centres of the strengths."""
 
@@ -189,7 +198,7 @@ class OddGP(Estimator[OddDesign]):
         not. `last_estimate.backward_passes` counts the passes of each row.
     """
 
-    declaration: ClassVar[Declaration | None] = Declaration("odd GP", "distances")
+    declaration: ClassVar[Declaration | None] = Declaration("odd GP", "distances", errors=_ERRORS)
     has_orders_for_few_rows: ClassVar[bool] = True
 
     weights: str = "learned"
