@@ -10,7 +10,6 @@ from shapley_adapters.pipeline.call_options import (
     CallOption,
     CallOptions,
     OptionTable,
-    optional,
 )
 
 _NO_CALL = "changes nothing about the budget of a call. Leave it out."
@@ -30,12 +29,10 @@ class ByPosition(TypedDict, total=False):
         function may also return one result for the whole batch, a tensor of any shape.
     """
 
-    n_samples: Annotated[int | None, CallOption(None, optional(checked_count), "budget")]
+    n_samples: Annotated[int | None, CallOption(None, checked_count, "budget")]
     perturbations_per_eval: Annotated[
         int | None,
-        CallOption(
-            None, optional(checked_count), refused={"budget": _NO_CALL, "network": ONE_PASS}
-        ),
+        CallOption(None, checked_count, refused={"budget": _NO_CALL, "network": ONE_PASS}),
     ]
 
 

@@ -37,6 +37,7 @@ from shapley_adapters.interactions.result import (
 )
 from shapley_adapters.pipeline.estimate import NO_BUDGET_OF_NETWORKS, budget_of
 from shapley_adapters.pipeline.run import CallBudget
+from shapley_adapters.pipeline.settings import fewer_players
 from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Groups, Rows
@@ -225,6 +226,10 @@ class CoalitionExplainer(ModelExplainer):
 
     def _settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
         """Return the settings of a call whose options gave `fields`."""
+        part, *others = explained.parts
+        shape = () if others or part.segments is not None else part.shapes[0]
+        superpixels = "masker=shap_ext.maskers.Superpixels(50)"
+        remedy = fewer_players(explained.layout.n_players, shape, superpixels)
         return Settings(
             seed=checked_seed(self.seed),
             graph=self._graph(explained) if self.structure else None,
@@ -232,7 +237,7 @@ class CoalitionExplainer(ModelExplainer):
             n_jobs=self.n_jobs,
             name=self.name,
             budget_name="max_evals",
-            fewer_players=getattr(self.model, "fewer_players", explained.fewer_players),
+            fewer_players=getattr(self.model, "fewer_players", remedy),
             **fields,
         )
 

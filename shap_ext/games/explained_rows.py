@@ -10,7 +10,6 @@ import numpy as np
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.pipeline.settings import fewer_players
 
 from ..argument_types import Groups, Masker
 from ..inputs.backgrounds import Background, bounded_background, check_masker
@@ -39,13 +38,6 @@ class ExplainedRows:
     parts: list[Part]
     groups: ColumnGroups | None
     layout: PlayerLayout
-
-    @property
-    def fewer_players(self) -> str:
-        """How to have fewer players, for errors and warnings."""
-        (part, *others), n_players = self.parts, self.layout.n_players
-        shape = () if others or part.segments is not None else part.shapes[0]
-        return fewer_players(n_players, shape, "masker=shap_ext.maskers.Superpixels(50)")
 
     def clustering(self, masker: Masker) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""

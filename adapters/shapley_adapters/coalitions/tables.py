@@ -37,11 +37,6 @@ class CoalitionTable:
     coalitions: CoalitionArray
     counts: IntArray
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether one table serves all rows."""
-        return len(self.coalitions) == 1
-
     def first(self, n: int) -> CoalitionTable:
         """Return the first n coalitions of each row, or all where there are fewer."""
         return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
@@ -53,7 +48,7 @@ class CoalitionTable:
 
     def subset_rows(self, indices: IntArray) -> CoalitionTable:
         """Return the tables of some of the rows, given by their indices."""
-        if self.is_shared:
+        if len(self.coalitions) == 1:  # which all rows share
             return self
         counts = self.counts[indices]
         return CoalitionTable(self.coalitions[indices, : counts.max(initial=0)], counts)

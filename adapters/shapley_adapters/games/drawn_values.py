@@ -84,11 +84,6 @@ class DrawnRequest(Request):
         """The number of requested draws."""
         return len(self._indices[0])
 
-    @property
-    def pairs_of_rows(self) -> IntArray:
-        """The number of requested draws of each row, (R,)."""
-        return np.bincount(self._indices[0], minlength=len(self.rows))
-
     def values(self, flat: ValueArray) -> ValueArray:
         """Arrange the values of all draws as (R, C, D · K), with zeros for the others."""
         shape = len(self.rows), *self.drawn.shape[1:], flat.shape[1]
@@ -108,6 +103,6 @@ class DrawnRequest(Request):
     @cached_property
     def _indices(self) -> tuple[IntArray, ...]:
         """The row, the coalition and the draw of all requested values."""
-        counts = super().pairs_of_rows[:, None]
+        counts = np.broadcast_to(self.table.counts, len(self.rows))[:, None]
         is_requested = np.arange(self.table.coalitions.shape[1]) < counts
         return np.nonzero(is_requested[..., None] & self.drawn)

@@ -75,19 +75,12 @@ class Request:
     @property
     def n_pairs(self) -> int:
         """The number of requested values."""
-        if self.table.is_shared:
-            return int(self.table.counts[0]) * len(self.rows)
-        return int(self.table.counts.sum())
-
-    @property
-    def pairs_of_rows(self) -> IntArray:
-        """The number of requested values of each row, (R,)."""
-        return np.broadcast_to(self.table.counts, len(self.rows))
+        return int(np.broadcast_to(self.table.counts, len(self.rows)).sum())
 
     def values(self, flat: ValueArray) -> ValueArray:
         """Arrange the values of all pairs as (R, C, K), padded with zeros."""
         n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
-        if self.table.is_shared:
+        if len(self.table.coalitions) == 1:  # which all rows share
             return flat.reshape(n_rows, n_coalitions, flat.shape[1])
         values = np.zeros((n_rows, n_coalitions, flat.shape[1]))
         values[self._row_and_column] = flat
@@ -98,7 +91,7 @@ class Request:
 
         Boosted trees take a third less time for neighbouring evaluations of one row than of many.
         """
-        if self.table.is_shared:
+        if len(self.table.coalitions) == 1:
             row, column = np.divmod(np.arange(start, stop), self.table.coalitions.shape[1])
             coalitions = self.table.coalitions[0, column]
         else:
@@ -241,7 +234,7 @@ class Evaluator:
     is_timed: bool = False
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] | None = None
     memory: ValueMemory | None = None
-    spent: list[float] = field(default_factory=lambda: [0.0])
+    spent: list[float] = field(default_factory=partial(list, (0.0,)))
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:

@@ -130,11 +130,6 @@ class Game:
         return False
 
     @property
-    def is_random(self) -> bool:
-        """Whether values are known to be random: absent features or answers are drawn."""
-        return self.draws_values or self.answers_at_random
-
-    @property
     def only_absence_is_random(self) -> bool:
         """Whether the value of all players together is not random, where others are."""
         return self.draws_values

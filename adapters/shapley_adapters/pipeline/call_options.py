@@ -36,7 +36,7 @@ class CallOption:
         Its default, as users see it.
     check : callable
         Returns the value to use for a name and a value of the user; raises an error for a value
-        that cannot be used.
+        that cannot be used. None is taken as it is where it is the default.
     setting : str
         The field of `Settings` that it sets; "" where the host uses it itself.
     refused : mapping
@@ -47,11 +47,6 @@ class CallOption:
     check: Callable[[str, Any], Any]
     setting: str = ""
     refused: Mapping[str, str] = field(default_factory=dict)
-
-
-def optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return a check that takes None, too."""
-    return lambda name, value: None if value is None else check(name, value)
 
 
 ONE_PASS = "means nothing to a network that explains in one pass."
@@ -106,7 +101,7 @@ class CallOptions(TypedDict, total=False):
         int | None,
         CallOption(
             None,
-            optional(checked_count),
+            checked_count,
             "max_model_rows",
             {"importance": _NO_SAMPLE, "network": f"{ONE_PASS} Pass {{budget}}, or use {{oddgp}}."},
         ),
@@ -124,7 +119,7 @@ class CallOptions(TypedDict, total=False):
         float | None,
         CallOption(
             None,
-            optional(checked_seconds),
+            checked_seconds,
             "max_seconds",
             {
                 "stream": _NO_STREAM,
@@ -154,7 +149,10 @@ class OptionTable:
         self._words = words
         self._types = {name: _text_of(hint.__origin__) for name, hint in hints.items()}
         self._options: dict[str, CallOption] = {n: h.__metadata__[0] for n, h in hints.items()}
-        self._defaults = {n: o.check(n, o.default) for n, o in self._options.items()}
+        self._defaults = {
+            n: None if o.default is None else o.check(n, o.default)
+            for n, o in self._options.items()
+        }
         docs = [inspect.cleandoc(kind.__doc__ or "").format(**words) for kind in declared]
         entries = [
             entry for text in docs for entry in re.findall(r"^(\w+)\n((?: .*\n?)+)", text, re.M)
@@ -192,7 +190,8 @@ class OptionTable:
             if way in option.refused and not is_default:
                 why = option.refused[way].format(**self._words)
                 raise InvalidArgumentError(f"{name}={value!r} {why}")
-            values[name] = option.check(name, value)
+            is_none = value is None and option.default is None
+            values[name] = None if is_none else option.check(name, value)
         fields = {o.setting: values.pop(n) for n, o in self._options.items() if o.setting}
         return fields, values
 

@@ -16,7 +16,7 @@ from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
 from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
-from ..games.drawn_values import DrawnRequest, SingleDraws
+from ..games.drawn_values import SingleDraws
 from ..games.game import Game
 from .designs import RowGroup
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
@@ -152,13 +152,6 @@ class Drawing:
         if game.draws_values:
             return game.repeated(self.draws.n_draws)
         return SingleDraws(game, self.draws.n_draws, self.draws.is_background)
-
-    def ends_request(self, rows: IntArray, coalitions: CoalitionArray) -> DrawnRequest:
-        """Return the request of the values of no and of all players, whose coalitions are given."""
-        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-        drawn = np.ones((1, len(coalitions), self.draws.n_draws), dtype=bool)
-        drawn[:, 1, 1:] = not self.draws.has_one_full_value
-        return DrawnRequest(rows, table, drawn=drawn)
 
     def model_rows(self, drawn: BoolArray, n_backgrounds: int) -> IntArray:
         """Return the rows of the model's input that draws, (1 or R, C, D), take of each row."""

@@ -271,7 +271,7 @@ def _check(game: Game, estimator: OddGP, settings: Settings, most_players: int) 
         "n_repeats": settings.n_repeats > 1,
         "max_model_rows": settings.max_model_rows is not None,
         "n_jobs": n_workers_for(settings.n_jobs, game.n_rows) > 1,
-        "random values": game.is_random,
+        "random values": game.draws_values or game.answers_at_random,
         "additive parts": game.additive_part is not None,
         "training": settings.is_for_training,
         f"more than {MOST_PLAYERS} features": most_players > MOST_PLAYERS,

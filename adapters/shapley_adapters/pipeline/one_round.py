@@ -43,7 +43,8 @@ def run_of(
     drawing = None
     if settings.max_model_rows is not None or settings.saves_rows:
         drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and (settings.n_repeats > 1 or game.is_random):
+    is_random = game.draws_values or game.answers_at_random
+    if drawing is None and (settings.n_repeats > 1 or is_random):
         has_draws = game.only_absence_is_random and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
     memory = memory if drawing is None else None  # it has values, not draws

@@ -150,8 +150,9 @@ class Repetition:
         need a batch.
         """
         game, rows = evaluate.game, np.flatnonzero(active.any(axis=1))
-        is_known = settings.n_repeats > 1 or game.is_random or game.is_in_training_mode
-        if settings.is_for_training or is_known or not len(rows):
+        is_random = game.draws_values or game.answers_at_random or game.is_in_training_mode
+        is_known = settings.n_repeats > 1 or is_random or settings.is_for_training
+        if is_known or not len(rows):
             return cls()
         row, rounding = rows[:1], _ROUNDINGS * game.rounding
         noise, between = max(_NOISE, rounding), max(_DIFFERENCE, rounding)

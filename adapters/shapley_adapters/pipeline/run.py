@@ -16,6 +16,7 @@ from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, p
 from ..errors import InvalidArgumentError, first_row
 from ..estimators.exact import FullDesign, full_design
 from ..estimators.protocol import Design, Estimator, Solution
+from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import Game
@@ -188,12 +189,16 @@ class Run:
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
         """Return the values of no and of all players, with all their draws, and (R, 2, K)."""
-        rows, coalitions = np.arange(self.game.n_rows), end_points(self.game.n_players)
+        rows = np.arange(self.game.n_rows)
+        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
         if self.drawing is None:
-            (ends,) = evaluate([Request(rows, CoalitionTable(coalitions[None], np.array([2])))])
+            (ends,) = evaluate([Request(rows, table)])
             return ends, ends
-        (drawn_ends,) = evaluate([self.drawing.ends_request(rows, coalitions)])
-        return drawn_ends, self.drawing.draws.ends(drawn_ends)
+        draws = self.drawing.draws
+        drawn = np.ones((1, 2, draws.n_draws), dtype=bool)
+        drawn[:, 1, 1:] = not draws.has_one_full_value
+        (drawn_ends,) = evaluate([DrawnRequest(rows, table, drawn=drawn)])
+        return drawn_ends, draws.ends(drawn_ends)
 
     @property
     def can_be_random(self) -> bool:
