@@ -93,7 +93,7 @@ def refined(game: Game, predicted: Estimate, settings: Settings) -> Estimate:
     """
     needs_more = np.ones(game.n_rows, dtype=bool)
     if settings.tolerance is not None:
-        needs_more = ~settings.tolerance.is_met(_solution(predicted))
+        needs_more = settings.tolerance.excess(_solution(predicted)) > 1
     rows = np.flatnonzero(needs_more)
     if not len(rows):
         return predicted
@@ -128,7 +128,7 @@ def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Es
 
     The average has one weight for all players of a row, so that the errors of some may grow.
     """
-    meets = [tolerance.is_met(_solution(estimated)) for estimated in (averaged, regressed)]
+    meets = [tolerance.excess(_solution(estimated)) <= 1 for estimated in (averaged, regressed)]
     for row in np.flatnonzero(meets[1] & ~meets[0]).tolist():
         averaged.set_rows(row, row + 1, regressed.subset_rows([row]))
     return averaged

@@ -169,11 +169,6 @@ class Costs:
             for seconds in (self.of_row, self.of_call)
         )
 
-    def learn(self, plan: Plan, seconds: float) -> None:
-        """Compare our own work of a round with its operations."""
-        self.slowness.pop(type(plan.estimator), None)
-        self.slowness[type(plan.estimator)] = max(seconds, 1e-6) / self.own_seconds(plan)
-
     def own_seconds(self, plan: Plan) -> float:
         """Return the seconds of our own work in a call."""
         factor = 1.0 if self.settings.tolerance is None else _TOLERANCE_FACTOR

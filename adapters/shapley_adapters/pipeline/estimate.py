@@ -25,7 +25,7 @@ from .costs import Costs, Plan, expected_error, named, warn_of_long_call
 from .gradient_round import estimate_by_gradients
 from .one_round import checked, estimate_round, run_of, unchecked_round
 from .result import Estimate, Seconds
-from .run import CallBudget
+from .run import CallBudget, Run
 from .settings import Settings, checked_budgets
 from .solutions import check_interactions
 
@@ -248,12 +248,12 @@ def _estimate_until(
             cheapest.budget,
         )
     plan = costs.best_plan(candidates, _FIRST_SHARE * left(), [most] * len(candidates)) or cheapest
-    is_first = True
-    while True:
+    last: tuple[Plan, Estimate, Run] | None = None
+    while last is None or last[0] is not plan:
         quiet = replace(settings, budget=plan.budget)
         if plan.budget == settings.budget:  # the time pays for it: messages name this limit
             quiet = replace(quiet, max_seconds=None)
-        if not is_first and costs.n_workers == 1:
+        if last is not None and costs.n_workers == 1:
             own = costs.own_seconds(plan) / game.n_rows  # that of the rows of the last block
             costs.memory.ends_at = started + limit - own
         began = perf_counter()
@@ -261,11 +261,11 @@ def _estimate_until(
             result, run = unchecked_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
-        is_first, last, spent = False, plan, result.seconds.own
-        of_last = result, run
+        last, spent = (plan, result, run), result.seconds.own
         if costs.n_workers > 1:
             spent = perf_counter() - began - costs.model_seconds(plan)
-        costs.learn(plan, spent)
+        costs.slowness.pop(type(plan.estimator), None)
+        costs.slowness[type(plan.estimator)] = max(spent, 1e-6) / costs.own_seconds(plan)
         error = expected_error(plan.estimator, costs.n_players, plan.budget)
         after = costs.best_plan(
             candidates,
@@ -273,18 +273,19 @@ def _estimate_until(
             [min(most, _GROWTH * plan.budget)] * len(candidates),
         )
         if (
-            result.enumerated.all()
-            or after is None
-            or after.budget < _WORTHWHILE * plan.budget
-            or expected_error(after.estimator, costs.n_players, after.budget) >= error
+            not result.enumerated.all()
+            and after is not None
+            and after.budget >= _WORTHWHILE * plan.budget
+            and expected_error(after.estimator, costs.n_players, after.budget) < error
         ):
-            break
-        plan = after
+            plan = after
+    assert last is not None  # the first round cannot end by the time
     costs.memory.ends_at = np.inf
-    reason = f"{last.budget:,} evaluations per row fit into max_seconds={limit:g}"
+    plan, result, run = last
+    reason = f"{plan.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
-        reason = f"{named(last.estimator)}: {reason}"
-    return _with_choice(checked(*of_last), costs, reason, choosing)
+        reason = f"{named(plan.estimator)}: {reason}"
+    return _with_choice(checked(result, run), costs, reason, choosing)
 
 
 def _able_candidates(

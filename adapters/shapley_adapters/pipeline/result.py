@@ -25,23 +25,6 @@ from ..interactions.result import (
 from ..remote import Usage
 from .solutions import Trace
 
-_ARRAYS = (
-    "values",
-    "standard_errors",
-    "degrees_of_freedom",
-    "empty_values",
-    "grand_values",
-    "evaluations",
-    "backward_passes",
-    "cooperators",
-    "orders",
-    "enumerated",
-    "prior_shares",
-    "model_rows",
-    "value_errors",
-)
-"""The fields of an `Estimate` that have an entry for each row."""
-
 
 def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatArray:
     """Return half the width of a central interval as a multiple of the standard error.
@@ -221,8 +204,8 @@ class Estimate:
         return f"{self.method}, enumeration of {_counted(n_enumerated, 'row')}"
 
     def _arrays(self) -> tuple[str, ...]:
-        """Return the names of the fields with an entry for each row."""
-        return _ARRAYS if self.unions is None else (*_ARRAYS, "unions", "union_errors")
+        """Return the names of the fields with an entry for each row: all arrays."""
+        return tuple(name for name, value in vars(self).items() if isinstance(value, np.ndarray))
 
     def set_rows(self, start: int, stop: int, estimate: Estimate) -> None:
         """Store the estimate of the rows from `start` to `stop`."""

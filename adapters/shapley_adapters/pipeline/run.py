@@ -412,12 +412,12 @@ class Run:
         if tolerance is None:
             record(solved, slice(None), solution)
             return []
-        whole = self._with_additive_part(pending.group, solution)
-        is_met = tolerance.is_met(whole)
+        excess = tolerance.excess(self._with_additive_part(pending.group, solution))
+        is_met = excess <= 1
         is_full = isinstance(design, FullDesign)  # whose errors are those of the values alone
         if is_last and (is_full or not self.budgets[pending.group.n_players].can_enumerate):
             record(solved, slice(None), solution)
-            self.warnings.count_missed(is_met, tolerance, whole)
+            self.warnings.count_missed(excess)
             return []
         record(solved, np.flatnonzero(is_met), solution)
         if is_met.all():

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import BoolArray, IntArray
+from ..array_types import FloatArray, IntArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
-from ..estimators.protocol import Design, Estimator, Solution
+from ..estimators.protocol import Design, Estimator
 from ..graphs.player_graph import PlayerGraph
 from .designs import RowGroup
 from .result import Estimate
-from .settings import RowBudget, Settings, Tolerance
+from .settings import RowBudget, Settings
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class RunWarnings:
         n_rows, partial, empty = len(scores.sources), scores.n_partial, scores.n_empty
         self.counts.update(scored=n_rows, partial=partial, empty=empty)
 
-    def count_missed(self, is_met: BoolArray, tolerance: Tolerance, solution: Solution) -> None:
-        """Count the rows that missed the tolerance."""
-        self.counts["missed"] += int(np.count_nonzero(~is_met))
-        self.worst_excess = max(self.worst_excess, tolerance.largest_excess(solution))
+    def count_missed(self, excess: FloatArray) -> None:
+        """Count the rows that missed the tolerance, given errors as multiples of it, (R,)."""
+        self.counts["missed"] += int(np.count_nonzero(excess > 1))
+        self.worst_excess = max(self.worst_excess, float(excess.max()))
 
     def count_isolated(self, group: RowGroup, design: Design) -> None:
         """Count the rows whose players have no neighbours, or lose them for want of budget."""

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import checked_count
-from ..array_types import BoolArray, IntArray
+from ..array_types import FloatArray, IntArray
 from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator, Solution
@@ -62,25 +61,19 @@ class Tolerance:
     amount: float
     is_relative: bool = False
 
-    def is_met(self, solution: Solution) -> BoolArray:
-        """Return which rows are accurate enough, (R,); rows with unknown errors are not."""
-        is_met: BoolArray = self._excess(solution) <= 1
-        return is_met
+    def excess(self, solution: Solution) -> FloatArray:
+        """Return the largest standard error of each row as a multiple of the tolerance, (R,).
 
-    def largest_excess(self, solution: Solution) -> float:
-        """Return the largest standard error of the worst row as a multiple of the tolerance."""
-        return float(self._excess(solution).max())
-
-    def _excess(self, solution: Solution) -> Any:
-        """Return the largest standard error of each row as a multiple of the tolerance, (R,)."""
+        Rows with unknown errors have infinite ones.
+        """
         allowed: Any = self.amount
         if self.is_relative:
             allowed = allowed * np.ptp(solution.values, axis=1)  # (R, K)
         errors = np.where(np.isnan(solution.standard_errors), np.inf, solution.standard_errors)
         largest = errors.max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            excess = largest / allowed
-        return np.where(largest == 0, 0.0, excess).max(axis=1)
+            excess: FloatArray = np.where(largest == 0, 0.0, largest / allowed).max(axis=1)
+        return excess
 
 
 def checked_tolerance(tolerance: Any) -> Tolerance | None:
@@ -218,11 +211,6 @@ class Settings:
     def needs_errors(self) -> bool:
         """Whether the estimate needs standard errors."""
         return self.with_errors or self.trace or self.tolerance is not None
-
-
-def checked_rows(max_model_rows: Any) -> int | None:
-    """Read a user's budget in rows of the model's input."""
-    return None if max_model_rows is None else checked_count("max_model_rows", max_model_rows)
 
 
 def default_budget(n_players: int, with_tolerance: bool = False) -> int:
