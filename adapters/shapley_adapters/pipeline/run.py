@@ -29,12 +29,12 @@ from .designs import (
     PendingRows,
     RowGroup,
     group_rows,
+    scored,
 )
 from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
-from .scoring import scored
 from .settings import (
     MANY_ENTRIES,
     RowBudget,
