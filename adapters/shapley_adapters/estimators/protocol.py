@@ -414,11 +414,6 @@ class Estimator(Protocol[DesignT]):
         n_players = design.table.coalitions.shape[2]
         return solution.with_variances(errors.variances_of_ends(n_players))
 
-    def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
-        """Return why a design on a graph leaves out all neighbours; None if it does not."""
-        del design, request
-        return None
-
     def interaction_budget(self, n_players: int) -> int:
         """Return the evaluations that the interactions of M players need."""
         del n_players

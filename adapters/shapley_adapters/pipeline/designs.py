@@ -347,7 +347,6 @@ def _design_on_graph(
                 found = _kept[one] = _kept.pop(one)
                 return found
     design: Design = estimator.design(request)
-    design = replace(design, shortfall=estimator.shortfall(design, request))
     if design.table.coalitions.nbytes <= _MOST_BYTES and (design.is_whole or keeps_drawn):
         with _kept_lock:
             _kept[key if design.is_whole else key_if_drawn] = design

@@ -248,12 +248,12 @@ def _estimate_until(
             cheapest.budget,
         )
     plan = costs.best_plan(candidates, _FIRST_SHARE * left(), [most] * len(candidates)) or cheapest
-    last: tuple[Plan, Estimate, Run] | None = None
-    while last is None or last[0] is not plan:
+    last: list[tuple[Plan, Estimate, Run]] = []
+    while not last or last[0][0] is not plan:
         quiet = replace(settings, budget=plan.budget)
         if plan.budget == settings.budget:  # the time pays for it: messages name this limit
             quiet = replace(quiet, max_seconds=None)
-        if last is not None and costs.n_workers == 1:
+        if last and costs.n_workers == 1:
             own = costs.own_seconds(plan) / game.n_rows  # that of the rows of the last block
             costs.memory.ends_at = started + limit - own
         began = perf_counter()
@@ -261,7 +261,7 @@ def _estimate_until(
             result, run = unchecked_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
-        last, spent = (plan, result, run), result.seconds.own
+        last, spent = [(plan, result, run)], result.seconds.own
         if costs.n_workers > 1:
             spent = perf_counter() - began - costs.model_seconds(plan)
         costs.slowness.pop(type(plan.estimator), None)
@@ -279,9 +279,8 @@ def _estimate_until(
             and expected_error(after.estimator, costs.n_players, after.budget) < error
         ):
             plan = after
-    assert last is not None  # the first round cannot end by the time
     costs.memory.ends_at = np.inf
-    plan, result, run = last
+    ((plan, result, run),) = last  # the first round is not ended by the time
     reason = f"{plan.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
         reason = f"{named(plan.estimator)}: {reason}"

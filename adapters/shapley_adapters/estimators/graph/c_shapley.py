@@ -24,7 +24,7 @@ from ...graphs.connected_sets import (
     set_weights,
     subgraph_of,
 )
-from ..protocol import Declaration, Design, DesignRequest, GraphView
+from ..protocol import Declaration, DesignRequest, GraphView
 from .c_shapley_regression import ConnectedRegression
 from .linear_design import (
     LinearDesign,
@@ -44,7 +44,7 @@ from .order_selection import (
     checked_order,
     enumerate_or_draw,
     enumerate_within_budget,
-    reason_for_first,
+    with_shortfall,
 )
 
 VARIANTS = ("sum", "regression")
@@ -188,18 +188,14 @@ class CShapley(LinearEstimator):
             return self._draw(order, view, request)
 
         covers = view.graph.is_covered
+        needed = approximate_minimum(len(self._owners(view)), request.needs_errors)
+        design: LinearDesign | NeighbourhoodDraws
         if self.weighting == "paper":
-            return enumerate_within_budget(self.order, enumerate_all, request, 0, covers)
-        return enumerate_or_draw(self.order, enumerate_all, draw, request, covers)
-
-    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" selected order 0; None if it did not."""
-        needed = approximate_minimum(
-            len(self._owners(request.required_graph_view)), request.needs_errors
-        )
-        if self.weighting == "paper":
+            design = enumerate_within_budget(self.order, enumerate_all, request, 0, covers)
             needed = f"more than {request.budget} evaluations, with weighting='myerson' {needed}"
-        return reason_for_first(self.order, design, 0, needed)
+        else:
+            design = enumerate_or_draw(self.order, enumerate_all, draw, request, covers)
+        return with_shortfall(self.order, design, 0, needed)
 
     def _enumerate(self, order: int, view: GraphView, builder: LinearDesignBuilder) -> LinearDesign:
         # Sets that differ only in null players are the same coalition.

@@ -19,7 +19,6 @@ from ...graphs.connected_sets import all_connected_sets, as_rows
 from ...graphs.player_graph import boxes
 from ..linear_algebra import SparseFit, fit_sparse
 from ..protocol import (
-    Design,
     DesignRequest,
     Estimator,
     GraphView,
@@ -32,7 +31,7 @@ from .order_selection import (
     MAX_COALITIONS,
     checked_order,
     enumerate_within_budget,
-    reason_for_first,
+    with_shortfall,
 )
 
 _PROBES = 512
@@ -135,9 +134,14 @@ class ConnectedRegression(Estimator[Any]):
             positions = (np.cumsum(is_new) - 1)[first[len(request.known) :]]
             return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
-        return enumerate_within_budget(
+        design = enumerate_within_budget(
             self.order, enumerate_all, request, 1, lambda order: order >= largest
         )
+        if squares:
+            n_sets = sum(len(of_side) for of_side in boxes(view.graph.shape or (), 2))
+        else:
+            n_sets = view.graph.n_players + len(view.graph.edges)
+        return with_shortfall(self.order, design, 1, f"up to {n_sets + 2} evaluations")
 
     def solve(self, design: ConnectedRegressionDesign, values: ValueArray) -> Solution:
         """Solve the regression; the attributions of null players are 0."""
@@ -164,15 +168,6 @@ class ConnectedRegression(Estimator[Any]):
         ).T.tocsr()
         added = errors.sum_variances(weights, design.table.coalitions[0])
         return self.solve(design, values).with_variances(added)
-
-    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" selected sets of one player; None if it did not."""
-        view = request.required_graph_view
-        if self._takes_squares(view):
-            n_sets = sum(len(of_side) for of_side in boxes(view.graph.shape or (), 2))
-        else:
-            n_sets = view.graph.n_players + len(view.graph.edges)
-        return reason_for_first(self.order, design, 1, f"up to {n_sets + 2} evaluations")
 
     def _weights(self, design: ConnectedRegressionDesign, start: int) -> scipy.sparse.csr_matrix:
         """Return the weights of some values in the attributions: those of 1 among zeros."""

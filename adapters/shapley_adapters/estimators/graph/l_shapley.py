@@ -10,7 +10,7 @@ import numpy as np
 from ...arguments import checked_choice
 from ...array_types import IntArray
 from ...coalitions.tables import all_coalitions, size_weights
-from ..protocol import Declaration, Design, DesignRequest, GraphView
+from ..protocol import Declaration, DesignRequest, GraphView
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,
@@ -29,7 +29,7 @@ from .order_selection import (
     MAX_COALITIONS,
     checked_order,
     enumerate_or_draw,
-    reason_for_first,
+    with_shortfall,
 )
 
 CONTEXTS = ("removed", "kept")
@@ -93,12 +93,10 @@ class LShapley(LinearEstimator):
         def draw(order: int) -> LinearDesign | NeighbourhoodDraws:
             return self._draw(order, view, request)
 
-        return enumerate_or_draw(self.order, enumerate_all, draw, request, view.graph.is_covered)
-
-    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" selected order 0; None if it did not."""
+        covers = view.graph.is_covered
+        design = enumerate_or_draw(self.order, enumerate_all, draw, request, covers)
         needed = approximate_minimum(request.n_players, request.needs_errors)
-        return reason_for_first(self.order, design, 0, needed)
+        return with_shortfall(self.order, design, 0, needed)
 
     def _enumerate(self, builder: LinearDesignBuilder, nodes: IntArray, owners: IntArray) -> None:
         """Add the Shapley values of `owners` in the game among the active players `nodes`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -110,8 +111,8 @@ def enumerate_or_draw(
         return largest
 
 
-def reason_for_first(order: int | str, design: Design, first: int, needed: str) -> str | None:
-    """Return why "auto" selected the order that leaves out all neighbours; None if it did not.
+def with_shortfall(order: int | str, design: DesignT, first: int, needed: str) -> DesignT:
+    """Return a design that says why "auto" selected the order without neighbours, if it did.
 
     Parameters
     ----------
@@ -125,8 +126,9 @@ def reason_for_first(order: int | str, design: Design, first: int, needed: str) 
         The evaluations that the next order needs, in words.
     """
     if order != "auto" or design.order > first:
-        return None
-    return f"order='auto' came down to order {first}, because order {first + 1} needs {needed}"
+        return design
+    reason = f"order='auto' came down to order {first}, because order {first + 1} needs {needed}"
+    return replace(design, shortfall=reason)
 
 
 def _budget_limit(request: DesignRequest) -> int:
