@@ -225,6 +225,8 @@ class Evaluator:
         Values that are known already, and the place for new ones.
     spent : list of one float
         The seconds of the game so far.
+    timed_sizes : dict of int to TimedBatchSize
+        The sizes of batches so far, for each number of players.
     """
 
     game: Game
@@ -235,7 +237,7 @@ class Evaluator:
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] | None = None
     memory: ValueMemory | None = None
     spent: list[float] = field(default_factory=partial(list, (0.0,)))
-    _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, repr=False)
+    timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
@@ -291,7 +293,7 @@ class Evaluator:
     @property
     def best_sizes(self) -> dict[int, int]:
         """The best batch size so far for each number of players, where it was timed."""
-        return {m: size.best for m, size in self._timed_sizes.items() if size.is_known}
+        return {m: size.best for m, size in self.timed_sizes.items() if size.is_known}
 
     def start_at(self, sizes: Mapping[int, int]) -> None:
         """Start at the best sizes of another evaluator of the same model."""
@@ -299,7 +301,7 @@ class Evaluator:
         if bounds is not None:
             for n_players, best in sizes.items():
                 first = BatchBounds(min(best, bounds.largest), bounds.largest)
-                self._timed_sizes[n_players] = TimedBatchSize(first, is_warm=True)
+                self.timed_sizes[n_players] = TimedBatchSize(first, is_warm=True)
 
     def _size_at(
         self, requests: Sequence[Request], ends: IntArray, bounds: BatchBounds, start: int
@@ -307,14 +309,14 @@ class Evaluator:
         """Return the size for the number of players at an index, such as texts of one length."""
         request = requests[int(np.searchsorted(ends, start, side="right"))]
         n_players = request.table.coalitions.shape[2]
-        size = self._timed_sizes.get(n_players)
+        size = self.timed_sizes.get(n_players)
         if size is None or not size.is_known:
-            others = list(self._timed_sizes.values())
+            others = list(self.timed_sizes.values())
             size = TimedBatchSize(bounds)
             if others:  # the same model: start at the best size of other rows
                 last = ([other for other in others if other.is_known] or others)[-1]
                 size = TimedBatchSize(BatchBounds(last.best, last.bounds.largest), is_warm=True)
-            self._timed_sizes[n_players] = size
+            self.timed_sizes[n_players] = size
         return size
 
     def _checked(

@@ -1,4 +1,4 @@
-"""From a game and a budget to attributions: estimate the rows, check the model."""
+"""From a game and a budget to attributions, in this process or in workers; check the model."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def unchecked_round(
         is_random = noise.difference is not None and noise.difference.cause != "influence"
         if is_random and run.can_be_random:
             run = run.for_random_model()
-            evaluate = replace(evaluate, game=run.evaluated_game, memory=None, _timed_sizes={})
+            evaluate = replace(evaluate, game=run.evaluated_game, memory=None, timed_sizes={})
             drawn_ends, ends = run.evaluated_ends(evaluate)
         run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
         run.largest = np.abs(ends).max(initial=0.0)

@@ -103,7 +103,7 @@ class Run:
     drawing : Drawing, optional
         The draws whose means are the values; None where the game has the values themselves.
     noise : Repetition
-        What the first row has told of random answers.
+        What values tell that were evaluated twice.
     """
 
     game: Game
