@@ -21,8 +21,7 @@ from .errors import (
     NonFiniteValueError,
     warn_user,
 )
-from .games.evaluation import OutputShape, ran_out_of_memory
-from .games.model_outputs import as_outputs
+from .games.evaluation import OutputShape, as_outputs, ran_out_of_memory
 from .remote import RemoteModel
 from .torch_support.tensor_arrays import array_of, tensor_beside
 from .workers import Part, checked_n_jobs, n_workers_for, results_of_parts

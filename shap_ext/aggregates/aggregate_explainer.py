@@ -35,8 +35,7 @@ from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import one_array, plain_array_of, table_of_row
-from ..inputs.explained_function import prediction_function
-from ..inputs.models import inner_model, is_torch_module
+from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
 from ..shap_internals import (

@@ -19,15 +19,14 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.faithfulness import removal_losses
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.games.model_outputs import as_outputs
+from shapley_adapters.games.evaluation import as_outputs
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import ExplainerLike, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import documented
-from ..inputs.explained_function import prediction_function
-from ..inputs.models import inner_model, is_torch_module
+from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import folded, has_outputs, unfolded, with_outputs
 from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
 

@@ -46,12 +46,13 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.explained_function import (
+from ..inputs.models import (
     ExplainedFunction,
+    GameOfModel,
+    inner_model,
     prediction,
     warn_of_classes,
 )
-from ..inputs.models import GameOfModel, inner_model
 from ..maskers import ConditionalMasker
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy

@@ -16,7 +16,7 @@ from shapley_adapters.criteria.coalition_errors import Draw
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
-from shapley_adapters.games.model_outputs import as_outputs
+from shapley_adapters.games.evaluation import as_outputs
 from shapley_adapters.games.value_functions import (
     ValuedGame,
     ValueFunction,
@@ -29,7 +29,7 @@ from ..games.explained_rows import ExplainedRows
 from ..games.game_choice import table_and_background
 from ..inputs.backgrounds import Background
 from ..inputs.datasets import checked_dataset, plain_array_of
-from ..inputs.explained_function import prediction_function
+from ..inputs.models import prediction_function
 from ..maskers import ConditionalMasker
 from ..results.explanations import folded, has_outputs, with_outputs
 from .coalition_explainer import CoalitionExplainer

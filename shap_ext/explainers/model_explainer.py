@@ -19,7 +19,7 @@ from shapley_adapters.errors import InvalidArgumentTypeError, warn_user
 from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
-from ..inputs.explained_function import ExplainedFunction, explained_function, text_vectorizer
+from ..inputs.models import ExplainedFunction, explained_function, text_vectorizer
 from ..inputs.native_frames import empty_table
 from ..maskers import TextSegments
 from ..shap_internals import Deserializer, Serializer, prepared_attributes

@@ -16,7 +16,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Rows
-from ..inputs.explained_function import prediction
+from ..inputs.models import prediction
 from .call_options import OPTIONS, ExplainerOptions
 from .coalition_explainer import CoalitionExplainer
 

@@ -15,9 +15,8 @@ from ..argument_types import Model
 from ..inputs.backgrounds import Background, check_columns, model_input_maker
 from ..inputs.column_groups import ColumnGroups
 from ..inputs.datasets import Dataset, one_array
-from ..inputs.explained_function import prediction_function
 from ..inputs.masked_rows import MaskedRow
-from ..inputs.models import inner_model, is_torch_module
+from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..shap_internals import keeps_row_between_calls
 from .dense_game import TabularGame
 from .links import LinkedAverage

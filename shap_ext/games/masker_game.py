@@ -16,9 +16,8 @@ import shap
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentError, row_number
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import ModelCalls, OutputShape, rows_per_batch
+from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_outputs, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.games.model_outputs import as_outputs
 from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
