@@ -132,11 +132,6 @@ class Repetition:
     may_continue: bool = False
     smallest: float = _DIFFERENCE
 
-    @property
-    def is_random(self) -> bool:
-        """Whether the model answers at random."""
-        return self.difference is not None and self.difference.cause != "influence"
-
     @classmethod
     def from_first_row(
         cls, evaluate: Evaluator, active: BoolArray, ends: ValueArray, settings: Settings
