@@ -20,7 +20,7 @@ from ..games.drawn_values import SingleDraws
 from ..games.game import Game
 from .designs import RowGroup
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
-from .solutions import ValueScales
+from .solutions import scale_exponents
 
 MORE_FOR_SINGLES = 2
 """Single players have so many times the background rows of other coalitions: they weigh more."""
@@ -139,13 +139,13 @@ class Drawing:
         """
         n_rows, n_coalitions, _ = values.shape
         by_draw = values.reshape(n_rows, n_coalitions * self.draws.n_draws, -1)
-        scales = ValueScales.from_values(by_draw)
-        near_one = scales.near_one(by_draw).reshape(values.shape)
+        exponents = scale_exponents(by_draw)
+        near_one = np.ldexp(by_draw, -exponents).reshape(values.shape)
         if self.levels is None or group.n_players < FEWEST_PLAYERS:
             means, errors = self.draws.means(near_one, table, drawn)
         else:
             means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
-        return scales.original(means), replace(errors, exponents=scales.exponents)
+        return np.ldexp(means, exponents), replace(errors, exponents=exponents)
 
     def game(self, game: Game) -> Game:
         """Return the game of single draws."""

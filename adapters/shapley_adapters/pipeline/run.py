@@ -43,7 +43,7 @@ from .settings import (
     checked_budgets,
     refuse_long_rows,
 )
-from .solutions import ValueScales, check_interactions, record_interactions, solve_near_one
+from .solutions import check_interactions, record_interactions, scale_exponents, solve_near_one
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""
@@ -434,8 +434,8 @@ class Run:
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
-        first_values = self._with_means(pending).values
-        values = ValueScales.from_values(first_values).near_one(first_values)
+        values = self._with_means(pending).values
+        values = np.ldexp(values, -scale_exponents(values))
         return [
             self._pending(pending.group.subset_rows(indices), design, pending.values[indices])
             for indices, design in self.estimator.chosen_designs(pending.design, values)

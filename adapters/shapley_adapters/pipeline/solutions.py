@@ -41,41 +41,18 @@ ABLE = (
 """The methods that estimate interactions, for messages."""
 
 
-@dataclass(frozen=True)
-class ValueScales:
-    """Powers of two that bring the values of each row and output near 1.
+def scale_exponents(values: ValueArray) -> IntArray:
+    """Return exponents, (R, 1, K): values, (R, n, K), are 2 to these powers times values near 1.
 
-    Attributes
-    ----------
-    exponents : array, (R, 1, K)
-        The values are 2 to these powers times those that are solved; 0 for ordinary values.
+    They are 0 for ordinary values. Outputs of a row have one scale, unless they are so different
+    that one does not serve them: a share over all outputs then is the same as before.
     """
-
-    exponents: IntArray
-
-    @classmethod
-    def from_values(cls, values: ValueArray) -> ValueScales:
-        """Return the scales for values, (R, n, K).
-
-        Outputs of a row have one scale, unless they are so different that one scale does not serve
-        them: a share over all outputs then is the same as before.
-        """
-        largest = np.maximum(values.max(axis=1), -values.min(axis=1))
-        own = np.where(largest > 0, np.frexp(largest)[1], _LEAST_EXPONENT)
-        of_row = own.max(axis=1, keepdims=True)
-        exponents = np.where(of_row - own <= _MOST_EXPONENT, of_row, own)
-        is_extreme = (np.abs(exponents) > _MOST_EXPONENT) & (largest > 0)
-        return cls(np.where(is_extreme, exponents, 0)[:, None])
-
-    def near_one(self, values: FloatArray) -> FloatArray:
-        """Return values, (R, n, K), or errors, as they are solved."""
-        shifted: FloatArray = np.ldexp(values, -self.exponents)
-        return shifted
-
-    def original(self, solved: FloatArray) -> FloatArray:
-        """Return attributions, (R, M, K), or errors, in the units of the game."""
-        shifted: FloatArray = np.ldexp(solved, self.exponents)
-        return shifted
+    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
+    own = np.where(largest > 0, np.frexp(largest)[1], _LEAST_EXPONENT)
+    of_row = own.max(axis=1, keepdims=True)
+    exponents = np.where(of_row - own <= _MOST_EXPONENT, of_row, own)
+    is_extreme = (np.abs(exponents) > _MOST_EXPONENT) & (largest > 0)
+    return np.where(is_extreme, exponents, 0)[:, None]
 
 
 def solve_near_one(
@@ -87,22 +64,24 @@ def solve_near_one(
     """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
     if isinstance(design, FullDesign):  # which squares nothing
         return solve_full(design, values, errors)
-    scales = ValueScales.from_values(values)
-    is_scaled = scales.exponents.any()
+    exponents = scale_exponents(values)
+    is_scaled = exponents.any()
     if is_scaled:
-        values = scales.near_one(values)
+        values = np.ldexp(values, -exponents)
     if errors is None:
         solution = estimator.solve(design, values)
     else:
-        errors = errors.at_scale(scales.exponents)
+        errors = errors.at_scale(exponents)
         solution = estimator.solve_with_errors(design, values, errors)
     if not is_scaled:
         return solution
-    attributions = scales.original(solution.values)
-    standard_errors = scales.original(solution.standard_errors)
-    if solution.union_errors is not None:
-        solution = replace(solution, union_errors=scales.original(solution.union_errors))
-    return replace(solution, values=attributions, standard_errors=standard_errors)
+    unions = solution.union_errors
+    return replace(
+        solution,
+        values=np.ldexp(solution.values, exponents),
+        standard_errors=np.ldexp(solution.standard_errors, exponents),
+        union_errors=None if unions is None else np.ldexp(unions, exponents),
+    )
 
 
 @dataclass(frozen=True)
@@ -256,12 +235,12 @@ def record_interactions(
     design, request = pending.design, interactions.request
     n_rows, n_players, n_outputs = errors.shape
     index = request.index(n_players)
-    scales = ValueScales.from_values(pending.values)
+    exponents = scale_exponents(pending.values)
     values, value_errors = pending.values, pending.errors
-    is_scaled = bool(index.parts) and scales.exponents.any()
+    is_scaled = bool(index.parts) and exponents.any()
     if is_scaled:
-        values, errors = scales.near_one(values), scales.near_one(errors)
-        value_errors = value_errors and value_errors.at_scale(scales.exponents)
+        values, errors = np.ldexp(values, -exponents), np.ldexp(errors, -exponents)
+        value_errors = value_errors and value_errors.at_scale(exponents)
     if not index.parts:
         found = SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
     elif not isinstance(design, FullDesign):
@@ -276,5 +255,5 @@ def record_interactions(
             found = SetSolution(found.values, np.sqrt(variances), errors)
     if is_scaled:
         arrays = found.values, found.standard_errors, found.main_errors
-        found = SetSolution(*map(scales.original, arrays))
+        found = SetSolution(*(np.ldexp(array, exponents) for array in arrays))
     interactions.record(pending.group.rows - first_row, pending.group.players, found)
