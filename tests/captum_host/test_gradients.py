@@ -178,7 +178,7 @@ def test_numbers_repeat_and_depend_neither_on_batches_nor_on_other_rows():
     first = found(x)
     assert (found(x) == first).all()
     assert (found(x, seed=1) != first).any()
-    close = functools.partial(torch.testing.assert_close, rtol=1e-7, atol=1e-9)
+    close = functools.partial(torch.testing.assert_close, rtol=1e-6, atol=1e-7)
     close(found(x, perturbations_per_eval=1), first)
     close(found(x.flip(0)).flip(0), first)
     close(found(x[1:2]), first[1:2])
