@@ -19,13 +19,13 @@ class Best(OddGP):
 
     1. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
        for them, and where they take no longer than an estimate.
-    2. Odd Gaussian-process regression, where its own work takes at most .1 s a row, or as long as
-       the model.
+    2. Odd Gaussian-process regression, where it takes at most .1 s a row beside the model, or as
+       long as the model.
     3. What errs least in that time: odd Gaussian-process regression with fewer evaluations, or
        random orders, which have up to four times the default budget.
 
-    Own work is counted by its operations, and the model is timed by a few evaluations, at most 5 %.
-    Times are rounded to a factor of four, so that the choice repeats. With `max_seconds`, it is
+    An estimator's time is counted by its operations, that of the model is measured by a few
+    evaluations, at most 5 %. Times are rounded to a factor of four, so that the choice repeats. With `max_seconds`, it is
     what errs least within that time. A call of the method that was chosen, with its budget
     (`last_estimate.budget`) and `seed`, repeats the numbers exactly. In streams, odd
     Gaussian-process regression is taken.
