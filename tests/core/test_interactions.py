@@ -396,19 +396,20 @@ def test_semivalues_of_draws_are_unbiased_with_right_errors(index, shares, estim
     np.testing.assert_allclose(stated.mean(), spread.mean(), rtol=0.25, atol=1e-12)
 
 
+@pytest.mark.parametrize("budget", [8, 12, 32])
 @each_semivalue
-def test_the_process_errs_less_than_its_bars(index, shares):
+def test_the_process_errs_less_than_its_bars(index, shares, budget):
     game = smooth_game(6, n_rows=12, seed=2)
     truth = np.array([semivalues_by_sizes(shares, 6, game.value_of(row)) for row in range(12)])
     held = []
     for seed in range(4):
-        estimate = semivalues_of(game, index, core.OddGP(), seed=seed, budget=32)
+        estimate = semivalues_of(game, index, core.OddGP(), seed=seed, budget=budget)
         lower, upper = estimate.interval()
         held.append((lower <= truth) & (truth <= upper))
         errors = np.abs(estimate.values - truth)
     # Of such games with six players, intervals hold .85 to .92, with a standard error of .02 here.
     assert np.mean(held) > 0.8
-    assert errors.sum() < 0.1 * np.abs(truth).sum()
+    assert budget < 32 or errors.sum() < 0.1 * np.abs(truth).sum()
 
 
 @pytest.mark.parametrize("n_players", [13, 30, 60])

@@ -461,6 +461,11 @@ class OddGP(Estimator[OddDesign]):
         ]
         means = np.sum([part.means for part in parts], axis=0)
         variances = np.sum([part.variances for part in parts], axis=0)
+        if request.are_semivalues and len(design.draws.members) < n_players:
+            # Single players explain so few odd parts, whatever these hold of larger sets. How large
+            # such sets are is seen in the even parts.
+            evens = _games_of_part(design, values, EVEN, None).values
+            variances = variances + 4 * evens.var(axis=1, keepdims=True, ddof=1) / evens.shape[1]
         of_mains = errors
         if request.are_pairs:
             of_mains = np.sqrt(errors**2 + membership(n_players).T @ variances / 4)
