@@ -21,6 +21,7 @@ from shapley_adapters.errors import (
 from ..argument_types import ForwardFunction, Target
 from ..attributions.amortized_attribution import refuse_trained
 from ..attributions.coalition_attribution import CoalitionAttribution
+from ..inputs.baselines import BaselineDistribution
 from ..inputs.forward_arguments import PerExample, arguments_of_rows, checked_additional
 
 
@@ -31,7 +32,8 @@ class EmbeddingAttribution:
     embedding of its baseline, as in captum's `LayerIntegratedGradients`, so that methods that use
     gradients can explain it: `OddGP(net, gradients=True)`, or SHEAR by derivatives. The ids that
     the model reads elsewhere, such as for its mask of attention, stay those of the example. Where
-    they have no other use, values of coalitions are those of the masked ids.
+    they have no other use, values of coalitions are those of the masked ids. It cannot be put into
+    captum's NoiseTunnel.
 
     Parameters
     ----------
@@ -94,6 +96,7 @@ class EmbeddingAttribution:
         """Attribute the output to tokens.
 
         Two forward passes for each example find the embeddings; they are no part of `n_samples`.
+        With `return_input_shape=False`, there is one number for each player, as in other methods.
 
         Parameters
         ----------
@@ -126,7 +129,7 @@ class EmbeddingAttribution:
         """
         _check_ids("inputs", inputs)
         tokens = inputs.shape[1:]
-        if not isinstance(baselines, Tensor):
+        if isinstance(baselines, int):
             baselines = torch.full_like(inputs[:1], baselines)
         _check_ids("baselines", baselines, inputs)
         if feature_mask is None:
@@ -139,6 +142,7 @@ class EmbeddingAttribution:
         of_baselines = find.embeddings(baselines.expand_as(inputs), arguments)
         players = torch.unique(feature_mask, return_inverse=True)[1]
         mask = players.reshape(*players.shape, *(1 for _ in of_inputs.shape[inputs.dim() :]))
+        spread = options.pop("return_input_shape", True)
         found = self.attr_method.attribute(
             of_inputs,
             of_baselines,
@@ -149,12 +153,14 @@ class EmbeddingAttribution:
             return_input_shape=False,
             **options,
         )
+        if not spread:
+            return found
 
         def of_tokens(per_player: Tensor) -> Tensor:
             between = (1 for _ in per_player.shape[2:])
             index = players.reshape(len(players), *between, -1).to(per_player.device)
-            spread = torch.take_along_dim(per_player, index, dim=-1)
-            return spread.reshape(*per_player.shape[:-1], *tokens)
+            of_each = torch.take_along_dim(per_player, index, dim=-1)
+            return of_each.reshape(*per_player.shape[:-1], *tokens)
 
         return tuple(map(of_tokens, found)) if isinstance(found, tuple) else of_tokens(found)
 
@@ -176,24 +182,30 @@ class _FromEmbeddings(nn.Module):
         """Return the output of the layer for ids, (B, …)."""
         with torch.no_grad(), self._layer_runs() as found:
             self.forward_func(ids, *arguments)
-        output = found[0]
+        read, output = found[0]
         if not isinstance(output, Tensor) or output.shape[: ids.dim()] != ids.shape:
             shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise ModelOutputError(
                 f"layer must return an embedding for each of the ids, {tuple(ids.shape)}; "
                 f"{type(self.layer).__name__} returned {shape}. Pass the layer that reads the ids."
             )
+        if any(isinstance(one, Tensor) and not torch.equal(one, ids) for one in read):
+            raise ModelOutputError(
+                f"layer must read the ids of the inputs; {type(self.layer).__name__} read others. "
+                "The model changes their order or adds some. Pass those that the layer reads, and "
+                "a model that takes them."
+            )
         return output.clone()  # of no inference mode
 
     @contextmanager
     def _layer_runs(self, replaced: Tensor | None = None) -> Iterator[list[Any]]:
-        """List what the layer returns in this thread, and let it return something else."""
+        """List what the layer reads and returns in this thread, or replace it."""
         thread, outputs = threading.get_ident(), []
 
-        def hook(_layer: nn.Module, _inputs: Any, output: Any) -> Tensor | None:
+        def hook(_layer: nn.Module, read: Any, output: Any) -> Tensor | None:
             if threading.get_ident() != thread:
                 return None
-            outputs.append(output)
+            outputs.append((read[:1], output))
             return replaced
 
         handle = self.layer.register_forward_hook(hook)
@@ -211,17 +223,25 @@ class _FromEmbeddings(nn.Module):
 
 def _check_ids(name: str, ids: object, inputs: Tensor | None = None) -> None:
     """Refuse what is no tensor of whole numbers, or has not the shape of the inputs."""
-    if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex():
-        kind = f"a tensor of {ids.dtype}" if isinstance(ids, Tensor) else type(ids).__name__
-        raise InvalidArgumentTypeError(f"{name} must be a tensor of whole numbers; got {kind}.")
-    if inputs is None:
-        if ids.dim() < 2:
-            raise InvalidArgumentError(
-                f"inputs must have the shape (examples, tokens); got {tuple(ids.shape)}. Pass "
-                "ids[None] for one example."
-            )
-    elif ids.shape[1:] != inputs.shape[1:] or len(ids) not in (1, len(inputs)):
+    if not isinstance(ids, Tensor) or isinstance(ids, BaselineDistribution):
+        kind = type(ids).__name__
+    elif ids.is_floating_point() or ids.is_complex():
+        kind = f"a tensor of {ids.dtype}"
+    elif inputs is None and ids.dim() < 2:
+        raise InvalidArgumentError(
+            f"inputs must have the shape (examples, tokens); got {tuple(ids.shape)}. Pass "
+            "ids[None] for one example."
+        )
+    elif inputs is not None and (
+        ids.shape[1:] != inputs.shape[1:] or not ids.dim() or len(ids) not in (1, len(inputs))
+    ):
         raise InvalidArgumentError(
             f"{name} must have the shape of inputs, {tuple(inputs.shape)}, or one row of it; got "
             f"{tuple(ids.shape)}."
         )
+    else:
+        return
+    raise InvalidArgumentTypeError(
+        f"{name} must be a tensor of whole numbers{' or one of them' * (name == 'baselines')}; "
+        f"got {kind}."
+    )

@@ -7,7 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from captum_ext import Best, EmbeddingAttribution, Exact, OddGP, Shear, SimShap
+from captum_ext import (
+    BaselineDistribution,
+    Best,
+    EmbeddingAttribution,
+    Exact,
+    OddGP,
+    Shear,
+    SimShap,
+)
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 
@@ -148,6 +156,22 @@ REFUSED = {
     "one sentence": (
         lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences()[0]),
         "ids[None]",
+    ),
+    "other order": (
+        lambda net: EmbeddingAttribution(Exact(lambda ids: net(ids.flip(1))), net.words).attribute(
+            sentences()
+        ),
+        "must read the ids of the inputs",
+    ),
+    "fraction": (
+        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences(), 1.5),
+        "whole numbers or one of them; got float",
+    ),
+    "distribution": (
+        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
+            sentences(), BaselineDistribution(sentences())
+        ),
+        "got BaselineDistribution",
     ),
     "baselines": (
         lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
