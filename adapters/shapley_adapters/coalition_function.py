@@ -179,7 +179,8 @@ class CoalitionFunction:
 
     def _check_error(self, error: Exception, present: Any) -> None:
         """Raise an exception of `value` unless `on_error` has another value."""
-        if self.on_error == "raise" or isinstance(error, _NOT_REPLACED) or ran_out_of_memory(error):
+        is_refused = isinstance(error, _NOT_REPLACED) and not isinstance(error, NonFiniteValueError)
+        if self.on_error == "raise" or is_refused or ran_out_of_memory(error):
             kind = "array" if isinstance(present, np.ndarray) else "tensor"
             given = "sets" if self.as_sets else f"a boolean {kind}"
             error.add_note(f"value got {given}, as_sets={self.as_sets}")

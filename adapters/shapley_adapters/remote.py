@@ -34,6 +34,7 @@ from .errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
+    NonFiniteValueError,
     RemoteCallError,
     warn_user,
 )
@@ -368,7 +369,7 @@ class RemoteModel:
         self._count(rows=len(rows), money=len(rows) * (self.cost or 0.0))
         batch.found |= found
         if not is_finite.all():
-            raise _UnfitAnswerError(
+            raise _NonFiniteAnswerError(
                 "call returned NaN or an infinite number, or one that is masked, for row "
                 f"{rows[is_finite.argmin()]}."
             )
@@ -394,7 +395,8 @@ class RemoteModel:
         if not self._is_repeated(error) and _response_of(error)[0] is None:
             advice += f" retry_on={name} would repeat such calls."
         where = f"rows {part[0]} to {part[-1]} of {n_rows}"
-        text = str(error) or f"no answer came within timeout={self.timeout} seconds"
+        late = f"no answer came within timeout={self.timeout} seconds"
+        text = str(error) or (late if isinstance(error, TimeoutError) else "without a message")
         message = f"The call for {where} failed{times}: {name}: {text}. {advice}"
         raise RemoteCallError(message) from error
 
@@ -405,6 +407,10 @@ class RemoteModel:
 
 class _UnfitAnswerError(ModelOutputError):
     """An answer that may be right when it is asked for again."""
+
+
+class _NonFiniteAnswerError(_UnfitAnswerError, NonFiniteValueError):
+    """An answer without a number."""
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -151,15 +151,16 @@ def failing(fails, is_nan=False, calls=None):
 
 @pytest.mark.parametrize("batch_size", [1, 10, "auto"])
 @pytest.mark.parametrize("on_error", [0.5, lambda coalition: [coalition.sum(), 1.0]])
-@pytest.mark.parametrize("kind", ["error", "nan", "coroutine"])
+@pytest.mark.parametrize("kind", ["error", "nan", "coroutine", "nan of a remote model"])
 def test_coalitions_without_a_value_get_another(kind, on_error, batch_size):
-    value = failing([0, 2], is_nan=kind == "nan")
+    value = failing([0, 2], is_nan="nan" in kind)
     value = slow(value) if kind == "coroutine" else value
+    value = RemoteModel(value, retries=0) if "remote" in kind else value
     with pytest.warns(ShapleyExtWarning, match="is on_error: 16. First: ") as caught:
         found = explain_game(value, M, on_error=on_error, batch_size=batch_size)
     assert found.call.failed_coalitions == 1 + 15
     assert found.call.warnings == (str(caught[0].message),)
-    assert ("NaN" if kind == "nan" else "nothing to train on") in str(caught[0].message)
+    assert ("NaN" if "nan" in kind else "nothing to train on") in str(caught[0].message)
 
     def replaced(players):
         if len(players) in (0, 2):
