@@ -102,6 +102,9 @@ def test_neighbours_are_explained_anew_on_other_terms():
         sizes.append(len(model.calls) - before)
     assert sizes[0] > 0 < sizes[2]
     assert sizes[1] == sizes[3] == 0
+    n_calls = len(model.calls)  # no numbers depend on these two
+    explainer(rows(2, 9), max_evals=200, silent=False, batch_size=7)
+    assert len(model.calls) == n_calls
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
