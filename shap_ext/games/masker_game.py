@@ -178,7 +178,7 @@ class MaskerGame(GameOfModel):
         None unless the model's only input is a table with a column for each entry of the mask, or
         an image with segments.
         """
-        players, segments = self.players_of_rows[row], self.rows[row].segments[0]
+        players, segments = self.players_of_rows[row], self.rows[row].masks[0].segments
         present, absent = (self._arrays(row, is_present=is_all) for is_all in (True, False))
         shape = (len(players),) if segments is None else segments.shape
         if len(absent) != 1 or np.shape(absent[0])[1:] != shape:

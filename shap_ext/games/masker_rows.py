@@ -151,7 +151,7 @@ def _accompanied(
             parts = output if isinstance(output, tuple) else (output,)
             return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
-    return lambda row: RowWithTarget(_inputs(datasets, row), make(row), lambda: companions(row))
+    return lambda row: RowWithTarget(_inputs(datasets, row), [make(row)], lambda: companions(row))
 
 
 def _tabular(background: Background, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
@@ -227,7 +227,7 @@ def _refuse_sparse(dataset: Dataset, description: str) -> None:
 def _check_readable(row: MaskedRow, index: int) -> None:
     """Raise an error for rows that shap's maskers cannot read; users' maskers raise their own."""
     try:
-        row.shapes  # noqa: B018 # it is read to see whether it can be
+        row.masks  # noqa: B018 # it is read to see whether it can be
     except Exception as error:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise

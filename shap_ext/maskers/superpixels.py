@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from ..argument_types import Explanation
 from ..inputs.datasets import packed
 from ..inputs.image_backgrounds import check_background, fill_in, images_of_background
-from ..inputs.masked_rows import Mask, MaskedInputs, MaskedRow, same
+from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow, same
 
 
 @dataclass(eq=False)
@@ -122,11 +123,11 @@ class Superpixels:
 
     def mask_shapes(self, image: npt.NDArray[Any]) -> list[tuple[int, ...]]:
         """Return the shape of the mask."""
-        return self._row_of(image).shapes
+        return [mask.shape for mask in self._row_of(image).masks]
 
-    def feature_names(self, image: npt.NDArray[Any]) -> list[list[str]]:
+    def feature_names(self, image: npt.NDArray[Any]) -> list[list[str] | None]:
         """Return the names of the segments."""
-        return self._row_of(image).names
+        return [mask.names for mask in self._row_of(image).masks]
 
     def __call__(self, mask: BoolArray, image: npt.NDArray[Any]) -> tuple[npt.NDArray[Any]]:
         """Return the image, once for each background image, with its absent segments masked."""
@@ -159,30 +160,16 @@ class SuperpixelRow(MaskedRow):
     labels: IntArray
     background: npt.NDArray[Any] | None
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """One entry of the mask per segment."""
-        return [self.labels.shape]
-
-    @property
-    def names(self) -> list[list[str]]:  # type: ignore[override] # always known
-        """The labels, as names."""
-        return [[f"Segment {label}" for label in self.labels]]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """One entry per segment; segments that touch are neighbours."""
+        names = [f"Segment {label}" for label in self.labels]
+        return [InputMask(self.labels.shape, names, None, self.places_of_numbers, True)]
 
     @property
     def places_of_numbers(self) -> IntArray:
         """The place of the segment of each of the image's numbers, of the image's shape."""
         return np.broadcast_to(self._of_pixels(self.places), self.inputs[0].shape)
-
-    @property
-    def segments(self) -> list[IntArray | None]:
-        """The places of the image."""
-        return [self.places_of_numbers]
-
-    @property
-    def has_neighbours(self) -> list[bool]:
-        """Segments that touch are neighbours."""
-        return [True]
 
     def null_entries(self) -> BoolArray:
         """Return which segments equal all backgrounds."""
