@@ -13,20 +13,27 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.pipeline.settings import fewer_players
 
 from ..argument_types import Groups, Masker
-from ..inputs.backgrounds import Background, bounded_background, check_masker
+from ..inputs.backgrounds import (
+    Background,
+    bounded_background,
+    check_columns,
+    check_masker,
+    model_input_maker,
+    table_and_background,
+)
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
 from ..inputs.datasets import Dataset, checked_dataset, packed
+from ..inputs.explained_function import prediction_function
 from ..inputs.masked_rows import InputMask, MaskedRow
 from ..inputs.models import inner_model, is_torch_module
 from ..inputs.native_frames import empty_table, in_native_frames
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
-from .dense_game import TabularGame
-from .game_choice import masker_game, tabular_game
+from ..shap_internals import keeps_row_between_calls
 from .links import LinkedAverage
-from .masker_game import MaskerGame
+from .masker_game import MaskerGame, TargetedTextGame
 from .masker_rows import masked_rows, with_targets
-from .sparse_game import SparseGame
+from .table_games import SparseGame, TabularGame, in_one_type
 
 __all__ = ["ExplainedRows", "ExplainedRowsMaker", "bounded_background", "check_masker"]
 
@@ -119,8 +126,7 @@ class ExplainedRowsMaker:
         shape = dataset.row_shape
         names = self._column_names(datasets, [shape], background)
         groups = make_groups(self.groups, names)
-        average = replace(self.average, background_weights=background.weights)
-        game = tabular_game(self.model, background, dataset, groups, average, self.linearize_link)
+        game = self._table_game(background, dataset, groups.players)
         shapes = [[shape] * dataset.n_rows]
         layout = PlayerLayout(
             [groups.players] * dataset.n_rows,
@@ -232,12 +238,60 @@ class ExplainedRowsMaker:
             first += size
         return parts
 
+    def _table_game(
+        self, background: Background, dataset: Dataset, players: IntArray
+    ) -> TabularGame | SparseGame:
+        """Return the game of rows against a background of the same columns in the same order."""
+        predict: Any = prediction_function(self.model)
+        is_module = is_torch_module(inner_model(self.model))
+        average = replace(self.average, background_weights=background.weights)
+        linearize = self.linearize_link
+        if dataset.is_sparse:
+            check_columns(dataset.row_shape[0], dataset, background)
+            if not background.is_sparse and background.values.dtype.kind not in "biufc":
+                raise InvalidArgumentTypeError(
+                    "X is sparse, but masker's background holds values that are not numbers. Pass "
+                    "X as a DataFrame like the background."
+                )
+            rows, absent = in_one_type(dataset.values, background.values)
+            return SparseGame(
+                predict=predict,
+                rows=rows,
+                background=absent,
+                players=players,
+                average=average,
+                to_model_input=(lambda part: part.toarray()) if is_module else (lambda part: part),
+                is_dense_for_model=is_module,
+                linearize_link=linearize,
+            )
+        rows, absent, row_shape = table_and_background(dataset, background)
+        if is_module:
+            if rows.dtype.kind not in "biuf":
+                raise InvalidArgumentTypeError(
+                    "X holds values that are not numbers, which a torch module cannot take. Encode "
+                    "them."
+                )
+            rows, absent = map(predict.in_precision, (rows, absent))  # once, not in each batch
+        return TabularGame(
+            predict=predict,
+            rows=rows,
+            background=absent,
+            players=players,
+            average=average,
+            to_model_input=model_input_maker(background, dataset, row_shape, is_module),
+            module=predict if is_module else None,
+            row_shape=row_shape,
+            linearize_link=linearize,
+        )
+
     def _masker_game(
         self, rows: Sequence[MaskedRow], players_of_rows: Sequence[IntArray], n_players: int
     ) -> MaskerGame:
-        return masker_game(
-            self.model, rows, players_of_rows, n_players, self.average, self.linearize_link
-        )
+        """Return the game of rows that mask themselves."""
+        predict = prediction_function(self.model)
+        kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
+        linked = self.average, self.linearize_link
+        return kind(predict, rows, players_of_rows, n_players, *linked)
 
     def _column_names(
         self,
