@@ -16,10 +16,8 @@ from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_options import (
-    TrainingArguments,
-)
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.training_options import TrainingArguments
 
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame

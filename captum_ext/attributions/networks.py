@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapley_adapters.constructors import KindT, fill_docstring, write_constructor
-from shapley_adapters.surrogates.training_options import (
+from shapley_adapters.training_options import (
     FASTSHAP_PRESETS,
     SIMSHAP_PRESETS,
     training_parameters,
@@ -55,8 +55,6 @@ class SimShap(AmortizedAttribution):
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
-
-    rows_per_step: int = 64
 
 
 @_documented

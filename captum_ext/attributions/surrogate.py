@@ -16,8 +16,8 @@ from shapley_adapters.arguments import checked_flag
 from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import surrogate_parameters
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Batches, FeatureMask, Inputs
 from ..inputs.baselines import readable

@@ -18,10 +18,8 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_options import (
-    TrainingArguments,
-)
 from shapley_adapters.torch_support.tensor_arrays import array_of
+from shapley_adapters.training_options import TrainingArguments
 
 from ..argument_types import Rows, Table
 from ..games.explained_rows import ExplainedRows

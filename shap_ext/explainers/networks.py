@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapley_adapters.constructors import fill_docstring, write_constructor
-from shapley_adapters.surrogates.training_options import (
+from shapley_adapters.training_options import (
     FASTSHAP_PRESETS,
     SIMSHAP_PRESETS,
     training_parameters,
@@ -56,8 +56,6 @@ class SimShapExplainer(AmortizedExplainer):
     name = "SimSHAP"
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
-
-    rows_per_step: int = 64
 
 
 @_with_training

@@ -15,7 +15,7 @@ from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import surrogate_parameters
+from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows

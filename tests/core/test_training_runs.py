@@ -14,9 +14,9 @@ from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    SurrogateTraining,
     TrainedSurrogate,
 )
+from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 
 N_PLAYERS = 5
@@ -46,7 +46,7 @@ def explainer(network="mlp", **options):
 def surrogate(network="mlp", **options):
     options = {"epochs": 6, "seed": 0, "coalitions": 4, "rows_per_step": 16} | options
     outputs = Curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
-    training = SurrogateTraining(network=network, **options)
+    training = SurrogateOptions(network=network, **options)
     return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..arguments import checked_choice, checked_count
 from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError
-from ..training_fields import ScikitRegressor
+from ..training_options import ScikitRegressor
 
 OPTIONS = "student_options (network_options of a Surrogate)"
 """The argument with the options of a network, for messages."""

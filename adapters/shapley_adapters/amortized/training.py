@@ -8,7 +8,7 @@ before training. With M = XᵀWX it is the loss of the regression itself (FastSH
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,9 +22,9 @@ from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.game import SomeRows
-from ..training_fields import TargetOptions
+from ..training_options import Schedule, TargetOptions
 from .explainer_network import ExplainerNetwork
-from .fitting import WEIGHT_DECAY, Schedule, fit
+from .fitting import WEIGHT_DECAY, fit
 from .ledger import TrainingRows, estimated
 from .networks import EmbeddingNetwork, FittedRegressor, is_regressor
 from .stated_errors import RowsWithErrors, StatedErrors
@@ -171,12 +171,11 @@ class Training(Schedule, TargetOptions):
     expectation and removes most of the variance. `"fastshap"` is the loss of FastSHAP (Eq. 7).
     """
 
-    rows_per_step: int = 64
-    seed: int = 0
+    seed: Any = 0
     labels: str = LABELS[0]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self.check_schedule()
         self.labels = checked_choice("labels", self.labels, TARGETS)
         is_at_once = self.student == "trees" or is_regressor(self.student)
         if is_at_once and self.labels not in LABELS:

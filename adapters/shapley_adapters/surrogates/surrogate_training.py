@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..amortized.explainer_network import centre_and_spread, tensor_of
-from ..amortized.fitting import Progress, Schedule, built, fit, outside_inference_mode
+from ..amortized.fitting import Progress, built, fit, outside_inference_mode
 from ..amortized.networks import build, checked_network
 from ..amortized.storage import (
     Blueprint,
@@ -23,12 +23,11 @@ from ..amortized.storage import (
     refusing,
     write_file,
 )
-from ..arguments import checked_choice, checked_count
+from ..arguments import checked_choice
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets
-from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
-from ..training_fields import SurrogateOptions
+from ..training_options import LOSSES, SurrogateOptions
 
 _ROWS_AT_ONCE = 2**14
 
@@ -104,20 +103,8 @@ def marked_shape(row_shape: Sequence[int]) -> list[int]:
     return [2 * row_shape[0], *row_shape[1:]] if len(row_shape) == 3 else [2, *row_shape]
 
 
-LOSSES = ("auto", "kl", "squared")
-
 _HELD_OUT_COALITIONS = 16
 """Coalitions of each held-out row."""
-
-
-@write_constructor
-class SurrogateTraining(Schedule, SurrogateOptions):
-    """Loss and number of coalitions of a surrogate."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_choice("loss", self.loss, LOSSES)
-        checked_count("coalitions", self.coalitions)
 
 
 @dataclass(frozen=True)
@@ -127,7 +114,7 @@ class SurrogateValidation:
     Attributes
     ----------
     loss : {"kl", "squared"}
-        The distance, as in `SurrogateTraining`.
+        The distance, as in `SurrogateOptions`.
     error : float
         Mean over held-out rows and random coalitions. It is positive even for the exact conditional
         expectation, because the absent features also change the output.
@@ -179,7 +166,7 @@ class TrainedSurrogate:
         rows: Any,
         outputs: ValueArray,
         players: IntArray,
-        training: SurrogateTraining,
+        training: SurrogateOptions,
         host: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> TrainedSurrogate:
@@ -191,7 +178,7 @@ class TrainedSurrogate:
             Inputs of the model, and its outputs for them.
         players : array, (size of one row,)
             The player of each entry of a row.
-        training : SurrogateTraining
+        training : SurrogateOptions
             Options of the training. A copy of its network is trained, if that is a module; see
             `SurrogateNetwork` for its inputs.
         host : mapping, optional
@@ -274,7 +261,7 @@ class _Objective:
     outputs: ValueArray
     players: IntArray
     network: SurrogateNetwork
-    training: SurrogateTraining
+    training: SurrogateOptions
     held_out: IntArray
 
     def __post_init__(self) -> None:
