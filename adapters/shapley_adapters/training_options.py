@@ -29,10 +29,6 @@ from .errors import InvalidArgumentError
 if TYPE_CHECKING:
     from torch import nn
 
-    from .amortized.amortized import AmortizedShapley
-    from .amortized.explainer_network import ExplainerNetwork
-    from .amortized.training import Training
-
 
 class ScikitRegressor(Protocol):
     """A regressor of scikit-learn, of several outputs."""
@@ -249,7 +245,7 @@ FASTSHAP_PRESETS: Presets = {
 
 
 @write_constructor
-class TrainingArguments(Schedule, TargetOptions):
+class TrainingArguments(TargetOptions):
     """The arguments of a network's training, and what follows from them in both hosts.
 
     Parameters
@@ -268,6 +264,14 @@ class TrainingArguments(Schedule, TargetOptions):
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
+    epochs: int = 100
+    rows_per_step: int = 64
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    max_gradient_norm: float | None = 1.0
     n_mixed_rows: int = 0
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
 
@@ -296,14 +300,15 @@ class TrainingArguments(Schedule, TargetOptions):
         return complete
 
     @property
-    def network(self) -> ExplainerNetwork:
+    def network(self) -> nn.Module:
         """The trained network, a torch module of this package.
 
         It maps the numbers of rows, (R, …), in single precision as it sees them, and a bool tensor,
         (R, M), to attributions, (R, M, K). Features that are false in the latter get 0. The sums
         are not corrected, as if `efficient` were false.
         """
-        return self._fitted().network
+        network: nn.Module = self._fitted().network
+        return network
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` (shap) or `load_trained` reads.
@@ -312,7 +317,7 @@ class TrainingArguments(Schedule, TargetOptions):
         """
         self._fitted().save(path)
 
-    def _fitted(self) -> AmortizedShapley:
+    def _fitted(self) -> Any:
         raise NotImplementedError
 
     def _check_training(self) -> tuple[str, ...]:
@@ -346,11 +351,6 @@ class TrainingArguments(Schedule, TargetOptions):
                     f"model, but efficient=False asks for none. Leave out {name}, or set "
                     "efficient=True."
                 )
-
-    def _training(self) -> Training:
-        from .amortized.training import Training
-
-        return Training.of(self)
 
 
 def training_parameters(row: str = "row") -> str:

@@ -40,6 +40,7 @@ from .surrogate import (
 
 if TYPE_CHECKING:
     from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
 
 
 @write_constructor
@@ -91,8 +92,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         inputs : Tensor, tuple of Tensors, or iterable of batches
             The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
             labels, of which the first part is taken: a tensor, or for several inputs a tuple of
-            them, as in `((a, b), labels)`. Examples of batches wait in a temporary file, not in
-            memory.
+            them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
         show_progress : bool, optional
@@ -177,6 +177,11 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
         )
 
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
     def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.unlike_rows import mixed_rows
@@ -205,21 +210,13 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         feature_mask: FeatureMask,
     ) -> tuple[Game, Any]:
         """Return the games and the inputs of examples unlike the training examples."""
-        from shapley_adapters.amortized.unlike_rows import (
-            n_shifted_rows,
-            rows_to_shift,
-            shifted_rows,
-        )
+        from shapley_adapters.amortized.unlike_rows import shifted_rows
 
-        n_shifted, seed = n_shifted_rows(len(inputs[0])), checked_seed(self.seed)
         # An argument may have as many entries as there are artificial examples.
         additional = shared_arguments_only(additional, len(inputs[0]))
-        n_numbers = sum(tensor[0].numel() for tensor in inputs)
-        used = torch.as_tensor(rows_to_shift(len(inputs[0]), n_numbers, seed))
+        seed, n_numbers = checked_seed(self.seed), sum(tensor[0].numel() for tensor in inputs)
         shifted = tuple(
-            torch.as_tensor(
-                shifted_rows(readable(tensor[used.to(tensor.device)]).numpy(), n_shifted, seed)
-            ).to(tensor)
+            torch.as_tensor(shifted_rows(readable(tensor).numpy(), seed, n_numbers)).to(tensor)
             for tensor in inputs
         )
         call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)

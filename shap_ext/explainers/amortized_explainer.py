@@ -32,6 +32,7 @@ from .surrogate import Surrogate, network_inputs
 
 if TYPE_CHECKING:
     from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
 
 _CHUNK = 2**14
 """Rows that `stream` holds at a time."""
@@ -140,6 +141,11 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         )
         return of_surrogate.explained_rows(args)
 
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
     def _with_mixed_rows(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.unlike_rows import mixed_rows
@@ -162,20 +168,9 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
 
     def _shifted_rows(self, data: Table) -> tuple[Game, Any]:
         """Return the games and the inputs of rows unlike the training rows."""
-        from shapley_adapters.amortized.unlike_rows import (
-            n_shifted_rows,
-            rows_to_shift,
-            shifted_frame,
-            shifted_rows,
-        )
+        from shapley_adapters.amortized.unlike_rows import shifted_rows
 
-        seed, n_shifted = checked_seed(self.seed), n_shifted_rows(len(data))
-        used = rows_to_shift(len(data), int(np.prod(data.shape[1:])), seed)
-        shifted: Any
-        if isinstance(data, pd.DataFrame):
-            shifted = shifted_frame(data.iloc[used], n_shifted, seed)
-        else:
-            shifted = shifted_rows(np.asarray(data)[used], n_shifted, seed)
+        shifted = shifted_rows(data, checked_seed(self.seed))
         return self._valued(self.explained_rows((shifted,))), self._inputs(shifted)
 
     def stream(
