@@ -265,7 +265,6 @@ class TrainingArguments(TargetOptions):
     _presets: ClassVar[Presets] = {}
 
     epochs: int = 100
-    rows_per_step: int = 64
     learning_rate: float | None = None
     learning_rate_schedule: str = "one_cycle"
     validation_share: float = 0.1

@@ -56,6 +56,8 @@ class SimShap(AmortizedAttribution):
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
 
+    rows_per_step: int = 64
+
 
 @_documented
 @write_constructor

@@ -25,6 +25,16 @@ _DELAY = 10.0
 """Seconds until bars appear by default, so that short trainings show none."""
 
 
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+    )
+}
+"""Types of inputs, by the names that files have for them."""
+
+
 def bar_delay(show_progress: bool | None) -> float | None:
     """Return the seconds until bars appear; None for no bars."""
     if show_progress is None:
@@ -181,6 +191,6 @@ def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor,
     with refusing(path, "explainer"):
         parts = torch.split(values.flatten(1), [math.prod(shape) for shape, _ in layout], dim=1)
         return tuple(
-            part.reshape(-1, *shape).to(getattr(torch, dtype))
+            part.reshape(-1, *shape).to(_DTYPES[dtype])
             for part, (shape, dtype) in zip(parts, layout, strict=True)
         )

@@ -20,7 +20,7 @@ from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
 from ..inputs.explained_function import ExplainedFunction, explained_function, text_vectorizer
-from ..inputs.native_frames import empty_table
+from ..inputs.models import empty_table
 from ..maskers import TextSegments
 from ..shap_internals import Deserializer, Serializer, prepared_attributes
 from .legacy_calls import dict_of_row, shap_values

@@ -57,6 +57,8 @@ class SimShapExplainer(AmortizedExplainer):
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
     _presets = SIMSHAP_PRESETS
 
+    rows_per_step: int = 64
+
 
 @_with_training
 @write_constructor

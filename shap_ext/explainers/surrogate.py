@@ -100,7 +100,10 @@ class Surrogate(SurrogateModel):
         rows: Any = self._channels_last(probes.numpy())
         columns = self._fitted().about.host.get("columns")
         if columns is not None:
-            rows = named_rows(rows, columns)
+            from shapley_adapters.amortized.storage import refusing
+
+            with refusing("The file", "surrogate"):
+                rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game
 
     def _channels_last(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:

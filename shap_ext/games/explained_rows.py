@@ -25,8 +25,7 @@ from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero
 from ..inputs.datasets import Dataset, checked_dataset, packed
 from ..inputs.explained_function import prediction_function
 from ..inputs.masked_rows import InputMask, MaskedRow
-from ..inputs.models import inner_model, is_torch_module
-from ..inputs.native_frames import empty_table, in_native_frames
+from ..inputs.models import empty_table, in_native_frames, inner_model, is_torch_module
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from ..shap_internals import keeps_row_between_calls

@@ -29,6 +29,7 @@ from .datasets import (
     one_array,
     plain_array_of,
     tensor_values,
+    without_loss,
 )
 
 
@@ -108,7 +109,7 @@ class Background:
             return rows
         columns = [rows.iloc[:, i] for i in range(len(pairs))]
         for index in np.flatnonzero(differ):
-            converted = _without_loss(columns[index], pairs[index][1])
+            converted = without_loss(columns[index], pairs[index][1])
             if converted is None:
                 converted = with_floats(columns[index].to_frame()).iloc[:, 0]
             columns[index] = converted
@@ -135,18 +136,6 @@ class Background:
 def _is_nullable(dtype: Dtype) -> bool:
     """Return whether a column's type is one of pandas for numbers or texts, or one of Arrow."""
     return not isinstance(dtype, (np.dtype, pd.CategoricalDtype))
-
-
-def _without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
-    """Return a column in another type; None if that cannot hold its values."""
-    try:
-        converted = column.astype(dtype)
-        is_missing = column.isna()
-        are_equal = converted.astype(object)[~is_missing] == column.astype(object)[~is_missing]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    is_kept = bool(are_equal.all()) and bool((converted.isna() == is_missing).all())
-    return converted if is_kept else None
 
 
 def bounded_background(masker: Any) -> tuple[Any, Any]:

@@ -243,16 +243,18 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
 def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:
     if list(frame.columns) != list(dtypes.index):
         return frame  # refused later, with the names
-    columns = [_in_type(frame.iloc[:, i], dtypes.iloc[i]) for i in range(len(dtypes))]
-    return pd.concat(columns, axis=1)
+    cells = [frame.iloc[:, i] for i in range(len(dtypes))]
+    pairs = [(cell, without_loss(cell, dtype)) for cell, dtype in zip(cells, dtypes, strict=True)]
+    return pd.concat([cell if kept is None else kept for cell, kept in pairs], axis=1)
 
 
-def _in_type(column: pd.Series, dtype: Dtype) -> pd.Series:
-    """Convert a column of one cell to a type; return it unchanged if this changes the value."""
+def without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
+    """Return a column in another type; None if that cannot hold its values."""
     try:
         converted = column.astype(dtype)
+        is_missing = column.isna()
+        are_equal = converted.astype(object)[~is_missing] == column.astype(object)[~is_missing]
     except (TypeError, ValueError, OverflowError):
-        return column
-    before, after = column.iloc[0], converted.iloc[0]
-    is_kept = (pd.isna(before) and pd.isna(after)) or bool(before == after)
-    return converted if is_kept else column
+        return None
+    is_kept = bool(are_equal.all()) and bool((converted.isna() == is_missing).all())
+    return converted if is_kept else None

@@ -24,7 +24,7 @@ from ..argument_types import Rows
 from ..inputs.backgrounds import Background
 from ..inputs.datasets import checked_dataset, one_array
 from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow
-from ..inputs.native_frames import empty_table
+from ..inputs.models import empty_table
 
 
 class ConditionalMasker(hosted.DrawnFeatures[Rows]):
