@@ -114,34 +114,21 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         if self.surrogate is not None and not self.surrogate.is_fitted:
             with_model = self.surrogate.with_model(self.forward_func)
             with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
-        call = self.checked_call(
-            tensors, baselines, None, additional_forward_args, feature_mask, None
-        )
-        n_real, real_tensors = call.game.n_rows, call.game.inputs
-        are_alike = not (
-            call.game.groups.differ_by_example or call.game.baselines.differ_by_example
-        )
-
-        def shifted() -> tuple[Game, Any]:
-            return self._shifted_rows(
-                real_tensors, baselines, additional_forward_args, feature_mask
-            )
-
+        given = baselines, None, additional_forward_args, feature_mask, None
+        call = self.checked_call(tensors, *given)
+        real = call.game
         if self.n_mixed_rows > 0:
-            tensors = self._with_mixed_rows(call.game)
-            call = self.checked_call(
-                tensors, baselines, None, additional_forward_args, feature_mask, None
-            )
+            call = self.checked_call(self._with_mixed_rows(real), *given)
         game: Game = call.game if call.valued is None else call.valued
-        inputs_of_network = network_inputs(call.game.inputs, self.student)
+        differ = real.groups.differ_by_example or real.baselines.differ_by_example
         trained = AmortizedShapley.fit(
             game,
-            inputs_of_network,
+            network_inputs(call.game.inputs, self.student),
             self._training(),
-            n_real,
+            real.n_rows,
             Progress(self.get_name(), delay),
             self.n_jobs,
-            shifted if are_alike else None,
+            None if differ else lambda: self._shifted_rows(real.inputs, *given),
             call.game.groups.players_of_one_example(),
         )
         shape = list((call.valued or call.game).output_shape)
@@ -194,20 +181,17 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         (real,) = game.inputs
         players = game.groups.players[0][0]
         _, training_rows = self._training().split(len(real), len(real))
-        mixed = mixed_rows(
-            readable(real).numpy()[training_rows],
-            players,
-            self.n_mixed_rows,
-            checked_seed(self.seed),
-        )
+        rows, seed = readable(real).numpy()[training_rows], checked_seed(self.seed)
+        mixed = mixed_rows(rows, players, self.n_mixed_rows, seed)
         return torch.cat([real, torch.as_tensor(mixed).to(real)])
 
     def _shifted_rows(
         self,
         inputs: tuple[Tensor, ...],
         baselines: Baselines,
+        target: Target,
         additional: object,
-        feature_mask: FeatureMask,
+        *others: Any,
     ) -> tuple[Game, Any]:
         """Return the games and the inputs of examples unlike the training examples."""
         from shapley_adapters.amortized.unlike_rows import shifted_rows
@@ -219,7 +203,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             torch.as_tensor(shifted_rows(readable(tensor).numpy(), seed, n_numbers)).to(tensor)
             for tensor in inputs
         )
-        call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)
+        call = self.checked_call(shifted, baselines, target, additional, *others)
         game: Game = call.game if call.valued is None else call.valued
         return game, network_inputs(call.game.inputs, self.student)
 
@@ -340,13 +324,8 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             shape = tuple(fitted.description.host["output_shape"])
             if target is not None:
                 per_player, shape = _target_attributions(per_player, target, shape)
-            arguments = (
-                per_player,
-                call.game.groups,
-                call.game.inputs,
-                shape,
-                torch.get_default_dtype(),
-            )
+            dtype = torch.get_default_dtype()
+            arguments = per_player, call.game.groups, call.game.inputs, shape, dtype
             if not further["return_input_shape"]:
                 return as_group_tensor(*arguments)
             tensors_of_inputs = as_tensors(*arguments)
