@@ -10,9 +10,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from .arguments import (
     checked_choice,
@@ -22,7 +20,6 @@ from .arguments import (
     checked_probability,
     checked_seed,
 )
-from .array_types import IntArray
 from .constructors import write_constructor
 from .errors import InvalidArgumentError
 
@@ -47,15 +44,10 @@ Student: TypeAlias = "str | nn.Module | ScikitRegressor"
 """What learns attributions: the name of a network, `"trees"`, or a module or regressor."""
 
 
-_RATE, _STEPS_AT_RATE = 3e-3, 4000
-"""The default learning rate, and the largest number of steps with it."""
-
 RATE_SCHEDULES = ("one_cycle", "constant")
 
 LOSSES = ("auto", "kl", "squared")
 """The losses of surrogates."""
-
-ScheduleT = TypeVar("ScheduleT", bound="Schedule")
 
 
 @write_constructor
@@ -94,7 +86,7 @@ class Schedule:
     max_gradient_norm: float | None = 1.0
     seed: Any = None  # an int, once it is checked
 
-    def check_schedule(self) -> None:
+    def _check_schedule(self) -> None:
         """Refuse options that cannot be used; draw a seed where there is none."""
         self.seed = checked_seed(self.seed)
         for name in ("epochs", "rows_per_step", *["patience"] * (self.patience is not None)):
@@ -104,28 +96,6 @@ class Schedule:
         for name in ("learning_rate", "max_gradient_norm"):
             if getattr(self, name) is not None:
                 checked_positive(name, getattr(self, name))
-
-    @classmethod
-    def of(cls: type[ScheduleT], options: object) -> ScheduleT:
-        """Return the training that the options of a host describe."""
-        return cls(**{name: getattr(options, name) for name in cls.__dataclass_fields__})
-
-    def rate(self, n_steps: int) -> float:
-        """Return the largest learning rate for a number of steps; more steps have a smaller one."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
-
-    def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
-        """Return the held-out rows, drawn from the real rows, and the training rows."""
-        if n_real < 2:
-            raise InvalidArgumentError(
-                f"Training needs at least 2 rows, one of which is held out; got {n_real}."
-            )
-        order = np.random.default_rng([self.seed, 0]).permutation(n_real)
-        n_held_out = min(n_real - 1, max(1, round(self.validation_share * n_real)))
-        training_rows = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
-        return np.sort(order[:n_held_out]), training_rows
 
 
 @write_constructor
@@ -190,7 +160,7 @@ class SurrogateOptions(Schedule):
     coalitions: int = 16
 
     def __post_init__(self) -> None:
-        self.check_schedule()
+        self._check_schedule()
         checked_choice("loss", self.loss, LOSSES)
         checked_count("coalitions", self.coalitions)
 

@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.fitting import built  # noqa: E402
+from shapley_adapters.amortized.fitting import built, split_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     TrainedSurrogate,
@@ -83,7 +83,7 @@ def test_validation_tells_the_errors(predict):
     """Against the definitions, on the held-out rows, whose coalitions are of all sizes alike."""
     surrogate = fitted(predict, epochs=40)
     training = SurrogateOptions(seed=0)
-    held_out, kept = training.split(len(ROWS), len(ROWS))
+    held_out, kept = split_rows(training, len(ROWS), len(ROWS))
     rows, outputs = ROWS[held_out], predict(ROWS)
     wanted, mean, scale = outputs[held_out], outputs[kept].mean(0), outputs[kept].std(0)
 

@@ -53,10 +53,32 @@ class Progress:
         return tqdm(total=total, initial=initial, desc=text, unit=f" {unit}", **shown)
 
 
+_RATE, _STEPS_AT_RATE = 3e-3, 4000
+"""The default learning rate, and the largest number of steps with it."""
+
 WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+def rate_of(schedule: Schedule, n_steps: int) -> float:
+    """Return the largest learning rate for a number of steps; more steps have a smaller one."""
+    if schedule.learning_rate is not None:
+        return schedule.learning_rate
+    return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
+
+
+def split_rows(schedule: Schedule, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
+    """Return the held-out rows, drawn from the real rows, and the training rows."""
+    if n_real < 2:
+        raise InvalidArgumentError(
+            f"Training needs at least 2 rows, one of which is held out; got {n_real}."
+        )
+    order = np.random.default_rng([schedule.seed, 0]).permutation(n_real)
+    n_held_out = min(n_real - 1, max(1, round(schedule.validation_share * n_real)))
+    training_rows = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
+    return np.sort(order[:n_held_out]), training_rows
 
 
 def fit(
@@ -93,7 +115,7 @@ def fit(
         If no epoch had a finite error.
     """
     n_steps = schedule.epochs * -(-len(training_rows) // schedule.rows_per_step)
-    rate = schedule.rate(n_steps)
+    rate = rate_of(schedule, n_steps)
     device = next(network.parameters()).device
     optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=weight_decay)
     cycle = None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..amortized.explainer_network import centre_and_spread, tensor_of
-from ..amortized.fitting import Progress, built, fit, outside_inference_mode
+from ..amortized.fitting import Progress, built, fit, outside_inference_mode, split_rows
 from ..amortized.networks import build, checked_network
 from ..amortized.storage import (
     Blueprint,
@@ -188,7 +188,7 @@ class TrainedSurrogate:
         """
         is_distribution = _checked_loss(training.loss, outputs) == "kl"
         network = training.network
-        held_out, training_rows = training.split(len(rows), len(rows))
+        held_out, training_rows = split_rows(training, len(rows), len(rows))
         name = network if isinstance(network, str) else type(network).__name__
         if isinstance(network, str) and checked_network(network) in ("embeddings", "trees"):
             raise InvalidArgumentError(
