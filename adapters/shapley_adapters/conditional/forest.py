@@ -11,8 +11,7 @@ import scipy  # which loads its submodules where they are used
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from .coalition_cache import CoalitionCache
-from .columns import named_column
+from .draws import CoalitionCache, named_column
 from .weighted_rows import WeightedRows, codes_of
 
 _N_TREES, _LEAST_LEAF = 20, 3

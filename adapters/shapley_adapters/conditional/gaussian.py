@@ -14,8 +14,7 @@ from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..graphs.causal_graph import CausalEdges, CausalGraph, CausalOrder, read_causal_graph
 from ..workers import one_blas_thread
-from .coalition_cache import CoalitionCache
-from .columns import checked_numbers
+from .draws import CoalitionCache, checked_numbers
 
 _LEAST_EIGENVALUE = 1e-8
 """Correlation matrices with less than that are taken for singular."""
