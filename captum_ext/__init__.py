@@ -27,9 +27,8 @@ from .attributions import *  # noqa: F403, who adds an estimator adds no name he
 from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
-from .captum_tools.image_errors import visualize_image_attr_with_error
+from .captum_tools.images import superpixels, visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
-from .captum_tools.superpixels import superpixels
 from .explained_games import GameAttributions, explain_game
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
