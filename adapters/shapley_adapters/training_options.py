@@ -276,8 +276,7 @@ class TrainingArguments(TargetOptions):
         (R, M), to attributions, (R, M, K). Features that are false in the latter get 0. The sums
         are not corrected, as if `efficient` were false.
         """
-        network: nn.Module = self._fitted().network
-        return network
+        return self._fitted().network
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` (shap) or `load_trained` reads.

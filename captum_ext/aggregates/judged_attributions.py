@@ -229,8 +229,7 @@ def _call(
     value_function: ValueFunctionOrName, forward_func: ForwardFunction, *arguments: Any
 ) -> AttributeCall:
     method: Any = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
-    call: AttributeCall = method.checked_call(*arguments, perturbations_per_eval=None)
-    return call
+    return method.checked_call(*arguments, perturbations_per_eval=None)
 
 
 def _flat(attributions: Attributions) -> FloatArray:

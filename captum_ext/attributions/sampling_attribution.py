@@ -188,7 +188,4 @@ def attribution_class(estimator: type[Estimator[Any]]) -> type[SamplingAttributi
     tensor([ 78., 156., 234.])
     """
     recipe = (attribution_class, (estimator,))
-    method: type[SamplingAttribution] = class_from_estimator(
-        SamplingAttribution, "", estimator, TEXTS, recipe
-    )
-    return method
+    return class_from_estimator(SamplingAttribution, "", estimator, TEXTS, recipe)

@@ -121,8 +121,7 @@ class Surrogate(SurrogateModel):
         return torch.as_tensor(self._absent_row())
 
     def _game_of(self, probes: Tensor) -> Game:
-        game: Game = self._game(probes, None, None)
-        return game
+        return self._game(probes, None, None)
 
     def _game(self, inputs: Inputs, additional: object, feature_mask: FeatureMask) -> Any:
         method = CoalitionAttribution(self._checked_model())

@@ -162,8 +162,7 @@ def _room_for_colour_bar(axes: Axes) -> Axes:
     """Return axes below a picture, of captum's size, so that both pictures stay in line."""
     from mpl_toolkits.axes_grid1 import make_axes_locatable
 
-    below: Axes = make_axes_locatable(axes).append_axes("bottom", size="5%", pad=0.1)
-    return below
+    return make_axes_locatable(axes).append_axes("bottom", size="5%", pad=0.1)
 
 
 def superpixels(images: Tensor, segments: Segments | Any = 50, *, method: str = "grid") -> Tensor:

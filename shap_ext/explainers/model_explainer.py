@@ -153,7 +153,7 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         if model is not self.model or unit != self.model_output:
             function = explained_function(self.model, self.model_output)
             self.__dict__["_explained"] = (self.model, self.model_output, function)
-        return function  # type: ignore[no-any-return]
+        return function
 
     def shap_values(
         self,

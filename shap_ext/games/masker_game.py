@@ -169,8 +169,7 @@ class MaskerGame(GameOfModel):
             pairs += [bundle.pairs for bundle in bundles]
             n_rows = sum(bundle.n_rows for bundle in bundles)
             outputs.append(self._call_model(int(rows[bundles[0].pairs[0]]), bundles, n_rows))
-        in_order: ValueArray = np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
-        return in_order
+        return np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
 
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
         """Return the columns, (B + 1, D), of the row and of its masked rows, and their players.
@@ -201,8 +200,7 @@ class MaskerGame(GameOfModel):
             strict=True,
         )
         order = np.argsort(np.concatenate(pairs_in_order))
-        in_order: ValueArray = np.concatenate(values)[order]
-        return in_order
+        return np.concatenate(values)[order]
 
     def _linearized_averages(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
         values = []
@@ -390,8 +388,7 @@ def _repeated(part: npt.NDArray[Any], count: int) -> Any:
         )
     if isinstance(part, pd.DataFrame):
         return part.iloc[np.zeros(count, dtype=int)]
-    repeated: npt.NDArray[Any] = np.repeat(part, count, axis=0)
-    return repeated
+    return np.repeat(part, count, axis=0)
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:

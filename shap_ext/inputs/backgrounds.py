@@ -38,8 +38,7 @@ def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
     weights = np.asarray(summary.weights, dtype=np.float64)
     if weights.min() == weights.max():
         return None
-    normalized: FloatArray = weights / weights.sum()
-    return normalized
+    return weights / weights.sum()
 
 
 def checked_summary(summary: DenseData | SparseData) -> Any:

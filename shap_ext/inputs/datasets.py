@@ -55,8 +55,7 @@ class Dataset:
     def plot_values(self) -> npt.NDArray[Any]:
         """Return a copy of the rows for plots, because users may change the original later."""
         if self.is_sparse:
-            dense: npt.NDArray[Any] = self.values.toarray()
-            return dense
+            return self.values.toarray()
         if len({np.shape(row) for row in self.values}) == 1:
             return np.array(self.values)
         return ragged([np.array(row) for row in self.values])
@@ -187,8 +186,7 @@ def tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
     """Return a tensor as an array; refuse a sparse one."""
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    values: npt.NDArray[Any] = array_of(tensor)
-    return values
+    return array_of(tensor)
 
 
 def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
@@ -206,8 +204,7 @@ def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
     is_numeric = all(map(is_number, frame.dtypes))
     # pandas converts mixed numbers and booleans to objects.
     dtype = np.result_type(*frame.dtypes) if is_numeric and frame.shape[1] else object
-    values: npt.NDArray[Any] = frame.to_numpy(dtype=dtype)
-    return values
+    return frame.to_numpy(dtype=dtype)
 
 
 def is_number(dtype: Dtype) -> bool:

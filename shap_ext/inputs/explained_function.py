@@ -195,7 +195,7 @@ def _margins(model: Any) -> Callable[[Any], Any] | None:
         return partial(model.predict, prediction_type="RawFormulaVal")
     boosted = ("GradientBoostingClassifier", "HistGradientBoostingClassifier")
     if is_instance(model, "sklearn.ensemble", *boosted):
-        return model.decision_function  # type: ignore[no-any-return]
+        return model.decision_function
     is_linear = getattr(model, "coef_", None) is not None and hasattr(model, "intercept_")
     if is_linear and predicts_classes(model):
         return getattr(model, "decision_function", None)
@@ -254,8 +254,7 @@ class LogOdds:
             shares = shares[:, 1]
         step = np.finfo(np.float64).eps
         shares = np.clip(shares, step, 1 - step)
-        odds: FloatArray = np.log(shares) - np.log1p(-shares)
-        return odds
+        return np.log(shares) - np.log1p(-shares)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
         return same_values
     any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
     equal = np.equal(first, second, dtype=object) & _same_signs(first, second)
-    result: BoolArray = np.where(any_missing, both_missing, equal).astype(bool)
-    return result
+    return np.where(any_missing, both_missing, equal).astype(bool)
 
 
 def _sign_of_zero(value: object) -> bool:

@@ -83,8 +83,7 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
     def __call__(self, mask: BoolArray, row: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a row once for each draw of its absent features, (K, D)."""
         masks = np.broadcast_to(np.asarray(mask, dtype=bool), (1, self.shape[1]))
-        drawn: npt.NDArray[Any] = self.draws.of_row(np.asarray(row))(masks)[0]
-        return drawn
+        return self.draws.of_row(np.asarray(row))(masks)[0]
 
 
 class Gaussian(hosted.Gaussian[Rows], ConditionalMasker):

@@ -322,5 +322,4 @@ def _inpainter() -> Callable[..., Any]:
     needed_by = "background='inpaint' needs scikit-image (background='blur' needs nothing)"
     with required_packages(needed_by, extra="text-and-images"):
         from skimage.restoration import inpaint_biharmonic
-    function: Callable[..., Any] = inpaint_biharmonic
-    return function
+    return inpaint_biharmonic

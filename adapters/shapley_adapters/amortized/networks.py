@@ -148,8 +148,7 @@ class EmbeddingNetwork(nn.Module):
             return attributions
         sums = attributions.new_zeros(x.shape[0], self.n_players, attributions.shape[2])
         players = torch.as_tensor(self.players, device=x.device)
-        of_players: Tensor = sums.index_add(1, players, attributions)
-        return of_players
+        return sums.index_add(1, players, attributions)
 
 
 def _checked_players(
@@ -204,8 +203,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of rows, (B, …)."""
-        attributions: Tensor = self.layers(x).unflatten(1, self.shape)
-        return attributions
+        return self.layers(x).unflatten(1, self.shape)
 
 
 _MOST_LEVELS = 30

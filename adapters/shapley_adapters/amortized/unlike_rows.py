@@ -77,8 +77,7 @@ def mixed_rows(
     first, second = rng.integers(0, len(rows), size=(2, n_mixed))
     is_first = rng.random((n_mixed, int(players.max()) + 1)) < 0.5
     takes_first = is_first[:, players].reshape(n_mixed, *rows.shape[1:])
-    mixed_rows: npt.NDArray[np.generic] = np.where(takes_first, rows[first], rows[second])
-    return mixed_rows
+    return np.where(takes_first, rows[first], rows[second])
 
 
 def n_shifted_rows(n_training: int) -> int:
@@ -142,10 +141,9 @@ def _moved(base: FloatArray, numbers: FloatArray, rng: np.random.Generator) -> F
     lowest, highest = numbers.min(axis=0), numbers.max(axis=0)
     are_positive = lowest >= 0
     are_shares = are_positive & (highest <= 1)
-    bounded: FloatArray = np.clip(
+    return np.clip(
         moved, np.where(are_positive, lowest, -np.inf), np.where(are_shares, highest, np.inf)
     )
-    return bounded
 
 
 def _is_fraction(column: npt.NDArray[Any]) -> bool:
@@ -237,8 +235,7 @@ class HeldOutGaps:
 
     def relative(self, gaps: ValueArray) -> FloatArray:
         """Return the largest of each row's gaps, (R, K), divided by the sizes, as (R,)."""
-        relative_gaps: FloatArray = (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
-        return relative_gaps
+        return (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
 
     def rows_beyond(self, gaps: ValueArray) -> IntArray:
         """Return the rows with unusually large gaps, (R, K); none if gaps are NaN.
@@ -269,8 +266,7 @@ def with_residual(
 ) -> AttributionArray:
     """Share gaps, (R, K), equally among the active players."""
     share = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
-    shared: AttributionArray = values + share * gaps[:, None]
-    return shared
+    return values + share * gaps[:, None]
 
 
 def warn_of_rows(rows: IntArray, n_rows: int, reason: str, advice: str = "") -> None:

@@ -126,8 +126,7 @@ class ShiftedPoints:
         shifts = np.where(masks.any(axis=1, keepdims=True), shifts ^ row_shift, shifts)
         dimensions = np.maximum(np.cumsum(~masks, axis=1) - 1, 0)  # (P, D)
         words = self._points.T[dimensions].swapaxes(1, 2) ^ shifts[:, None]
-        points: FloatArray = (words + 0.5) * 2.0**-_BITS  # the middle of their cells: never 0 or 1
-        return points
+        return (words + 0.5) * 2.0**-_BITS  # the middle of their cells: never 0 or 1
 
     def _drawn_shifts(self, keys: npt.NDArray[np.int64]) -> Words:
         """Return the shifts of repetitions and coalitions, (n, D)."""

@@ -45,8 +45,7 @@ class _FittedTrees:
         if not own:  # no feature is present
             return np.ones(len(self.leaves))
         together = self.leaves == own
-        weights: FloatArray = (together / together.sum(axis=0)).mean(axis=1)
-        return weights
+        return (together / together.sum(axis=0)).mean(axis=1)
 
 
 @dataclass

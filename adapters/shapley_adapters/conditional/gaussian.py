@@ -195,8 +195,7 @@ def _normal_scores(values: FloatArray, ordered: FloatArray) -> FloatArray:
         below = np.searchsorted(others, own, side="left")
         until = np.searchsorted(others, own, side="right")
         ranks[:, column] = (below + 1 + np.maximum(until, below + 1)) / 2
-    scores: FloatArray = scipy.special.ndtri(np.clip(ranks, 1, n_rows) / (n_rows + 1))
-    return scores
+    return scipy.special.ndtri(np.clip(ranks, 1, n_rows) / (n_rows + 1))
 
 
 Confounded: TypeAlias = "bool | Sequence[Any]"

@@ -78,8 +78,7 @@ class SurrogateNetwork(nn.Module):
         x = torch.where(present, (x.float() - self.centre) / self.spread, 0.0)
         marks = present.to(x)
         marked = torch.cat([x, marks], dim=1) if x.dim() == 4 else torch.stack([x, marks], dim=1)
-        raw_outputs: Tensor = self.network(marked)
-        return raw_outputs
+        return self.network(marked)
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         """Return outputs, (B, K), as logarithms if they are probabilities, in double precision."""
@@ -322,8 +321,7 @@ class _Objective:
         """Draw coalitions, (n_rows, n, M), whose sizes are uniform from 0 to M."""
         n_players = int(self.players.max()) + 1
         sizes = rng.integers(0, n_players + 1, size=n_rows * n)
-        coalitions: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
-        return coalitions
+        return random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
 
 
 def _checked_loss(loss: str, outputs: ValueArray) -> str:
