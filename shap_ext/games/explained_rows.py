@@ -176,39 +176,29 @@ class ExplainedRowsMaker:
                     f"{name} cannot be used: each row of X has features of its own, such as tokens "
                     "or segments."
                 )
-        shapes = [[mask.shape for mask in of_input] for of_input in masks]
-        sizes = np.array([[int(np.prod(shape)) for shape in of_input] for of_input in shapes])
-        firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=1))])
+        sizes = np.array([[int(np.prod(mask.shape)) for mask in row.masks] for row in rows])
+        firsts = [0, *np.cumsum(sizes.max(axis=0)).tolist()]
         players_of_rows = [
             np.concatenate(
-                [np.arange(size) + first for size, first in zip(of_row, firsts, strict=False)]
+                [np.arange(first, first + n) for first, n in zip(firsts, of_row, strict=False)]
             )
-            for of_row in sizes.T
+            for of_row in sizes
         ]
-        game = self._masker_game(rows, players_of_rows, int(firsts[-1]))
-        parts = [
-            Part(
-                int(first),
-                shapes_of_input,
-                _plot_data(dataset, of_input),
-                None,
-                _names(of_input),
-                [mask.segments for mask in of_input if mask.segments is not None] or None,
-            )
-            for dataset, of_input, shapes_of_input, first in zip(
-                datasets, masks, shapes, firsts, strict=False
-            )
-        ]
+        parts = []
+        for dataset, of_input, first in zip(datasets, masks, firsts, strict=False):
+            shapes = [mask.shape for mask in of_input]
+            segments = [mask.segments for mask in of_input if mask.segments is not None]
+            shown = _plot_data(dataset, of_input), None, _names(of_input)
+            parts.append(Part(first, shapes, *shown, segments or None))
         places = [part.places() for part in parts]
+        of_rows = zip(*places, strict=True)
         layout = PlayerLayout(
-            [
-                np.concatenate([of_row.ravel() for of_row in row])
-                for row in zip(*places, strict=True)
-            ],
-            [[of_row.shape for of_row in of_input] for of_input in places],
+            [np.concatenate([players.ravel() for players in of_row]) for of_row in of_rows],
+            [[players.shape for players in of_input] for of_input in places],
             _have_neighbours(masks),
-            int(firsts[-1]),
+            firsts[-1],
         )
+        game = self._masker_game(rows, players_of_rows, firsts[-1])
         return ExplainedRows(game, parts, None, layout)
 
     def _parts(

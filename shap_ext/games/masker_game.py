@@ -143,8 +143,8 @@ class MaskerGame(GameOfModel):
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""
         if not self.linearize_link or self.average.link is shap.links.identity:
-            return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
-        return self._reduced(rows, coalitions, self._linearized_averages)
+            return MaskerGame.reduced(self, rows, coalitions, lambda out, _: self.average(out))
+        return MaskerGame.reduced(self, rows, coalitions, self._linearized_averages)
 
     @cached_property
     def n_backgrounds(self) -> int:
@@ -189,9 +189,6 @@ class MaskerGame(GameOfModel):
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
-        return self._reduced(rows, coalitions, reduce)
-
-    def _reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         pairs_in_order, values = zip(
             *(
                 (pairs, reduce(outputs, rows[pairs]))

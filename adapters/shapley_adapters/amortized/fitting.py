@@ -46,11 +46,11 @@ class Progress:
         """Remaining seconds until bars appear; None for no bars."""
         return None if self.delay is None else max(0.0, self._start + self.delay - time.monotonic())
 
-    def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
+    def bar(self, part: str, total: int, unit: str) -> tqdm[Any]:
         """Return the bar of a part, to be used in a `with` statement."""
         delay, text = self.remaining_delay, self.description(part)
         shown: dict[str, Any] = {"disable": delay is None, "delay": delay or 0.0, **BY_MEAN_SPEED}
-        return tqdm(total=total, initial=initial, desc=text, unit=f" {unit}", **shown)
+        return tqdm(total=total, desc=text, unit=f" {unit}", **shown)
 
 
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
