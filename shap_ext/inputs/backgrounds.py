@@ -33,14 +33,6 @@ from .datasets import (
 )
 
 
-def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
-    """Return the weights of the rows of a summary, with sum 1; None if they are equal."""
-    weights = np.asarray(summary.weights, dtype=np.float64)
-    if weights.min() == weights.max():
-        return None
-    return weights / weights.sum()
-
-
 def checked_summary(summary: DenseData | SparseData) -> Any:
     """Return a copy of a summary of shap, without rows of weight 0, if it can be used."""
     weights = np.asarray(summary.weights, dtype=np.float64)
@@ -123,7 +115,8 @@ class Background:
         columns = getattr(masker, "feature_names", None)
         weights = None
         if isinstance(masker, SUMMARIES):
-            columns, weights = names_of_summary(masker), unequal_weights(masker)
+            columns, own = names_of_summary(masker), np.asarray(masker.weights, dtype=np.float64)
+            weights = None if own.min() == own.max() else own / own.sum()
         is_sparse = scipy.sparse.issparse(values)
         if not is_sparse:
             values = np.asarray(plain_array_of(values, "masker"))

@@ -225,7 +225,11 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     """
     if isinstance(row, pd.Series):
         frame = pd.DataFrame([row.tolist()], columns=row.index)
-        return frame if dtypes is None else _in_types(frame, dtypes)
+        if dtypes is None or list(frame.columns) != list(dtypes.index):
+            return frame  # other columns are refused later, with the names
+        cells = [frame.iloc[:, i] for i in range(len(dtypes))]
+        pairs = [(one, without_loss(one, dtype)) for one, dtype in zip(cells, dtypes, strict=True)]
+        return pd.concat([one if kept is None else kept for one, kept in pairs], axis=1)
     if hasattr(row, "detach"):
         return row[None] if row.ndim == 1 else None
     is_array = isinstance(row, np.ndarray)
@@ -235,14 +239,6 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     if any(hasattr(cell, "__len__") and not isinstance(cell, (str, bytes)) for cell in row):
         return None
     return row[None] if is_array else [row]
-
-
-def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:
-    if list(frame.columns) != list(dtypes.index):
-        return frame  # refused later, with the names
-    cells = [frame.iloc[:, i] for i in range(len(dtypes))]
-    pairs = [(cell, without_loss(cell, dtype)) for cell, dtype in zip(cells, dtypes, strict=True)]
-    return pd.concat([cell if kept is None else kept for cell, kept in pairs], axis=1)
 
 
 def without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:

@@ -39,19 +39,12 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
             same_values |= pd.isna(first) & pd.isna(second)
         return same_values
     any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
-    equal = np.equal(first, second, dtype=object) & _same_signs(first, second)
+    equal = np.equal(first, second, dtype=object)
+    is_negative_zero = np.frompyfunc(
+        lambda x: isinstance(x, (float, np.floating)) and x == 0 and bool(np.signbit(x)), 1, 1
+    )
+    equal &= is_negative_zero(first) == is_negative_zero(second)
     return np.where(any_missing, both_missing, equal).astype(bool)
-
-
-def _sign_of_zero(value: object) -> bool:
-    return isinstance(value, (float, np.floating)) and value == 0 and bool(np.signbit(value))
-
-
-def _same_signs(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Return where objects are not two zeros with different signs."""
-    negative = np.frompyfunc(_sign_of_zero, 1, 1)
-    signs: BoolArray = negative(first) == negative(second)
-    return signs.astype(bool)
 
 
 def lock_of(thing: object) -> Any:
