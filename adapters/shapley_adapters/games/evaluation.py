@@ -201,8 +201,7 @@ def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArr
         Weight of each background row, 1 in all; None for equal weights.
     """
     if outputs.shape[1] == 1:  # taking a mean of ones is slow
-        only: FloatArray = outputs[:, 0]
-        return only
+        return outputs[:, 0]
     mean: FloatArray
     mean = outputs.mean(axis=1) if weights is None else (outputs * weights[:, None]).sum(axis=1)
     return mean

@@ -229,5 +229,4 @@ def _kernel(sizes: IntArray, n_players: int) -> FloatArray:
     )
     logs = -log_counts - np.log(sizes) - np.log(n_players - sizes)
     of_singles = -np.log(n_players) - np.log(n_players - 1)
-    weights: FloatArray = np.exp(logs - of_singles)
-    return weights
+    return np.exp(logs - of_singles)

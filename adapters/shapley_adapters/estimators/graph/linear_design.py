@@ -155,8 +155,7 @@ class LinearDesignBuilder:
     @property
     def is_active(self) -> BoolArray:
         """Which nodes of the graph are players of the coalitions."""
-        active: BoolArray = self._columns >= 0
-        return active
+        return self._columns >= 0
 
     def coalitions(
         self, nodes: IntArray, members: BoolArray, is_outside_present: bool
