@@ -34,6 +34,7 @@ from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
 from .call_options import OPTIONS, ByName
 from .coalition_attribution import AttributeCall, CoalitionAttribution
+from .shared_parameters import TEXTS
 from .surrogate import (
     Surrogate,
     bar_delay,
@@ -396,19 +397,9 @@ def _refuse_target(target: Target, kind: str) -> None:
         )
 
 
-_MODEL = """forward_func : callable
-        The model, or any function of the inputs.
-    seed : int, optional
-        Seed of the weights, the order of the examples and all coalitions.
-    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        The function of a classifier's outputs to explain, or a `ValueFunction` with options.
-    n_jobs : int, optional
-        The number of workers that evaluate the labels of the training, as in the other methods."""
-
-
 def _documented(method: KindT) -> KindT:
-    shared = training_parameters("example")
-    return fill_docstring(method, model=_MODEL, training=shared)
+    training = training_parameters("example")
+    return fill_docstring(method, model=TEXTS["networks"], training=training)
 
 
 @_documented

@@ -33,7 +33,7 @@ from ..shap_internals import BAR_DELAY
 from .call_options import OPTIONS, ExplainerOptions
 from .coalition_explainer import CoalitionExplainer
 from .legacy_calls import no_expected_value
-from .shared_parameters import documented
+from .shared_parameters import TEXTS, documented
 from .surrogate import Surrogate, network_inputs
 
 if TYPE_CHECKING:
@@ -347,19 +347,9 @@ def _part(rows: Table, start: int, stop: int) -> Any:
     return rows.iloc[start:stop] if isinstance(rows, pd.DataFrame) else np.asarray(rows[start:stop])
 
 
-_PARAMETERS = """training_data : array or DataFrame, optional
-        The rows to train on; by default those that were given as masker.
-    features : callable, optional
-        Makes an array of numbers of rows, for the network to see. If it changes the count of
-        numbers, student `"embeddings"` needs `student_options={"players": …}`, the feature of each.
-    trained : path, optional
-        A file that `save_trained` wrote, to use in place of training.
-    """
-
-
 def _with_training(explainer: type) -> type:
-    shared = training_parameters()
-    return documented(fill_docstring(explainer, training=_PARAMETERS + shared))
+    training = f"{TEXTS['networks']}\n    {training_parameters()}"
+    return documented(fill_docstring(explainer, training=training))
 
 
 @_with_training
