@@ -17,9 +17,7 @@ from shapley_adapters import (
     draw_graph,
     windows,
 )
-from shapley_adapters import (
-    __version__ as __version__,
-)
+from shapley_adapters import __version__ as __version__
 
 from . import attributions, conditional, criteria
 from .aggregates.methods import AVA, Centroid, Convex, LowComplexity, combine

@@ -103,11 +103,7 @@ class SamplingAttribution(CoalitionAttribution):
         >>> method.global_importance(x, population=True).values
         array([2., 1.])
         """
-        from shapley_adapters.global_importance.losses import (
-            LossGame,
-            check_no_loss,
-            checked_loss,
-        )
+        from shapley_adapters.global_importance.losses import LossGame, check_no_loss, checked_loss
         from shapley_adapters.global_importance.result import TITLES, GlobalImportance
 
         by_position = {"n_samples": n_samples, "perturbations_per_eval": perturbations_per_eval}

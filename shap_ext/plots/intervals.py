@@ -11,11 +11,7 @@ import shap
 
 from shapley_adapters.arguments import checked_probability
 from shapley_adapters.array_types import BoolArray, FloatArray
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    warn_user,
-)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation

@@ -16,9 +16,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built, split_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
 from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 
 # The second column is a copy of the first; the third is more likely where the first is large.

@@ -15,9 +15,7 @@ from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
 from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)

@@ -14,9 +14,7 @@ from shapley_adapters.amortized.fitting import split_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
 from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 

@@ -11,11 +11,7 @@ import shap_ext
 from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.optional import HAS_TORCH, torch
 from tests.shap_host.games import (

@@ -17,11 +17,7 @@ from ..arguments import (
     checked_seed,
 )
 from ..array_types import BoolArray, FloatArray
-from ..errors import (
-    InvalidArgumentError,
-    ModelOutputError,
-    warn_user,
-)
+from ..errors import InvalidArgumentError, ModelOutputError, warn_user
 from ..torch_support.tensor_arrays import array_of
 from .attribution_arrays import check_same_shape, checked_attributions
 

@@ -12,13 +12,7 @@ import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
-from ..errors import (
-    ModelOutputError,
-    NonFiniteValueError,
-    ShapleyExtError,
-    row_number,
-    warn_user,
-)
+from ..errors import ModelOutputError, NonFiniteValueError, ShapleyExtError, row_number, warn_user
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game
 from .value_memory import ValueMemory

@@ -24,13 +24,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
-from .designs import (
-    GroupDesigns,
-    PendingRows,
-    RowGroup,
-    group_rows,
-    group_rows_on_graphs,
-)
+from .designs import GroupDesigns, PendingRows, RowGroup, group_rows, group_rows_on_graphs
 from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
 from .repetition import Difference, Repetition
 from .result import Estimate

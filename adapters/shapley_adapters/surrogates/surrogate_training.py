@@ -16,13 +16,7 @@ from torch import Tensor, nn
 from ..amortized.explainer_network import centre_and_spread, tensor_of
 from ..amortized.fitting import Progress, built, fit, outside_inference_mode, split_rows
 from ..amortized.networks import build, checked_network
-from ..amortized.storage import (
-    Blueprint,
-    Fingerprint,
-    read_file,
-    refusing,
-    write_file,
-)
+from ..amortized.storage import Blueprint, Fingerprint, read_file, refusing, write_file
 from ..arguments import checked_choice
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets

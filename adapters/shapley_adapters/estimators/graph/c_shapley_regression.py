@@ -18,14 +18,7 @@ from ...errors import InvalidArgumentError
 from ...graphs.connected_sets import all_connected_sets, as_rows
 from ...graphs.player_graph import boxes
 from ..linear_algebra import SparseFit, fit_sparse
-from ..protocol import (
-    Design,
-    DesignRequest,
-    Estimator,
-    GraphView,
-    Solution,
-    WholeDesign,
-)
+from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution, WholeDesign
 from ..value_errors import ValueErrors
 from .linear_design import LinearDesignBuilder, TooManyCoalitionsError
 from .order_selection import (

@@ -11,14 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import scipy.sparse
 
-from ...array_types import (
-    BoolArray,
-    CoalitionArray,
-    FloatArray,
-    IntArray,
-    ValueArray,
-    WordArray,
-)
+from ...array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray, WordArray
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
 from ...memory_bounds import memory_limit
 from ..protocol import Estimator, GraphView, Solution, WholeDesign

@@ -24,21 +24,8 @@ from ...errors import InvalidArgumentError
 from ...interactions.indices import Index, single_players
 from ...interactions.result import InteractionRequest, SetSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
-from ..pair_folds import (
-    FOLDS,
-    CoalitionDraws,
-    FoldedDraws,
-    draw_folds,
-    select_draws,
-)
-from ..protocol import (
-    Declaration,
-    Design,
-    DesignRequest,
-    Estimator,
-    Operations,
-    Solution,
-)
+from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
+from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
 from .design import (
     are_pairs,
