@@ -222,7 +222,7 @@ class ExplainedRowsMaker:
         for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
             size = int(np.prod(of_input[0]))
             names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-            data = _plot_data(dataset, [] if masks is None else masks[index])
+            data = dataset.plot_values() if masks is None else _plot_data(dataset, masks[index])
             parts.append(Part(first, of_input, data, None, names))
             first += size
         return parts
@@ -324,7 +324,7 @@ def _have_neighbours(masks: Sequence[Sequence[InputMask]]) -> list[bool]:
 def _plot_data(dataset: Dataset, masks: Sequence[InputMask]) -> Any:
     """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
     plot_data = [mask.plot_data for mask in masks]
-    if not plot_data or any(values is None for values in plot_data):
+    if any(values is None for values in plot_data):
         return dataset.plot_values()
     return tuple(packed(values) for values in plot_data)
 
