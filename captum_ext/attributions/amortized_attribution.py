@@ -316,8 +316,14 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         )
         if not further["return_input_shape"]:
             call.game.groups.check_columns()
-        if call.valued is not None:
-            _refuse_target(target, call.valued.value_function.kind)
+        if call.valued is not None and target is not None:
+            kind = call.valued.value_function.kind
+            raise InvalidArgumentError(
+                f"target={target!r} cannot be chosen where value_function={kind!r}: the network "
+                "was trained on one value of each example, which depends on the class that the "
+                "value function looks at. Leave target out; or train on a forward_func that "
+                "returns a value for each class, with value_function='raw', and choose among these."
+            )
         game: Game = call.game if call.valued is None else call.valued
         self._check_refinement(n_samples=bool(n_samples), tolerance=options.get("tolerance"))
         settings = self._common_settings(call.game, fields)
@@ -384,16 +390,6 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
             f"attr_method is {type(attr_method).__name__}, which is trained to explain its own "
             f"forward_func and cannot explain {explained}. Pass an estimator, such as "
             "OddGP(model)."
-        )
-
-
-def _refuse_target(target: Target, kind: str) -> None:
-    if target is not None:
-        raise InvalidArgumentError(
-            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
-            "trained on one value of each example, which depends on the class that the value "
-            "function looks at. Leave target out; or train on a forward_func that returns a value "
-            "for each class, with value_function='raw', and choose among these."
         )
 
 

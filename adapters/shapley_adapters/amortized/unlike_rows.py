@@ -227,12 +227,6 @@ class HeldOutGaps:
         sizes = np.maximum(np.sqrt((gaps**2).mean(axis=0)), rounding)
         return cls(tuple(sizes.tolist()), float((np.abs(gaps) / sizes).max()), len(held_out))
 
-    @property
-    def limit(self) -> float:
-        """The largest gap without a warning, divided by the sizes."""
-        share = _FALSE_ALARMS / (2 * len(self.sizes))
-        return max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
-
     def relative(self, gaps: ValueArray) -> FloatArray:
         """Return the largest of each row's gaps, (R, K), divided by the sizes, as (R,)."""
         return (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
@@ -240,8 +234,8 @@ class HeldOutGaps:
     def rows_beyond(self, gaps: ValueArray) -> IntArray:
         """Return the rows with unusually large gaps, (R, K); none if gaps are NaN.
 
-        These are the rows with gaps above `limit`. If the number of rows above the largest gap of
-        the held-out rows is too large for chance, all of those are returned.
+        These are the rows with gaps too large for chance. If too many rows for chance are above the
+        largest gap of the held-out rows, all of those are returned.
         """
         relative = self.relative(gaps)
         beyond: IntArray = np.flatnonzero(relative > self.largest)
@@ -249,7 +243,9 @@ class HeldOutGaps:
         n_remaining = len(gaps) - np.arange(len(beyond))
         if np.prod(n_remaining / (n_remaining + self.n_rows)) < _FALSE_CALLS:
             return beyond
-        return beyond[relative[beyond] > self.limit]
+        share = _FALSE_ALARMS / (2 * len(self.sizes))
+        limit = max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
+        return beyond[relative[beyond] > limit]
 
 
 def predictions_and_gaps(
