@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from shapley_adapters import Estimate, Game, Settings
 from shapley_adapters.arguments import checked_flag, checked_seed
-from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
+from shapley_adapters.array_types import AttributionArray, FloatArray
 from shapley_adapters.constructors import fill_docstring, write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
@@ -210,7 +210,11 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
                 f"out must have shape {(n_rows, *shape)}; it has {out.shape}."
             )
         with tqdm(total=n_rows, unit=" rows", disable=checked_flag("silent", silent)) as bar:
-            for start, values in self._streamed(rows):
+            for start in range(0, n_rows, _CHUNK):
+                part = _part(rows, start, start + _CHUNK)
+                active = self._valued(self.explained_rows((part,))).active_players()
+                batches = self._fitted().stream(self._inputs(part), active, first=start)
+                values = np.concatenate(list(batches))
                 out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
                 bar.update(len(values))
         return out
@@ -284,14 +288,6 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
         if self.trained is None or isinstance(self.trained, (str, Path)):
             raise InvalidArgumentError("The network has not been trained; call fit.")
         return self.trained
-
-    def _streamed(self, rows: Table) -> Iterator[tuple[int, AttributionArray]]:
-        for start in range(0, len(rows), _CHUNK):
-            part = _part(rows, start, start + _CHUNK)
-            active: BoolArray = self._valued(self.explained_rows((part,))).active_players()
-            for values in self._fitted().stream(self._inputs(part), active, first=start):
-                yield start, values
-                start += len(values)  # noqa: PLW2901  where the next ones stand
 
     def _inputs(self, data: Table) -> Any:
         """Return the inputs of the network for rows."""
