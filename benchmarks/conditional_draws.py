@@ -23,11 +23,7 @@ import shap
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from shap_ext.maskers import Copula, Empirical, Forest, Gaussian
-from tests.helpers.conditional_games import (
-    Quadratic,
-    correlated_rows,
-    normal_shapley_values,
-)
+from tests.helpers.conditional_games import Quadratic, correlated_rows, normal_shapley_values
 
 METHODS: dict[str, dict[str, Any]] = {
     "enumeration": {},

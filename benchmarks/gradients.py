@@ -23,11 +23,7 @@ import torch
 from captum.attr import IntegratedGradients
 from coalition_games import FloatArray
 from large_games import converged
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_sample_images,
-    make_classification,
-)
+from sklearn.datasets import load_breast_cancer, load_sample_images, make_classification
 from torch import nn
 
 from captum_ext import OddGP

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 from coalition_games import BoolArray, FloatArray
-from sklearn.ensemble import (
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.svm import SVC

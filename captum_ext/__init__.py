@@ -17,9 +17,7 @@ from shapley_adapters import (
     draw_graph,
     windows,
 )
-from shapley_adapters import (
-    __version__ as __version__,
-)
+from shapley_adapters import __version__ as __version__
 
 from . import attributions, conditional, criteria
 from .aggregates.methods import AVA, Centroid, Convex, LowComplexity, combine
@@ -28,9 +26,8 @@ from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.embeddings import EmbeddingAttribution
 from .captum_tools.graph_networks import StackedGraphs
-from .captum_tools.image_errors import visualize_image_attr_with_error
+from .captum_tools.images import superpixels, visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
-from .captum_tools.superpixels import superpixels
 from .explained_games import GameAttributions, explain_game
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared

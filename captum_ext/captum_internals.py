@@ -34,5 +34,4 @@ def select_targets(output: Tensor, target: Target) -> Any:
 
 def readable_tokens(tokens: Tensor, tokenizer: Any) -> list[str]:
     """Return the texts of tokens as captum shows them."""
-    texts: list[str] = _convert_ids_to_pretty_tokens(tokens, tokenizer)
-    return texts
+    return _convert_ids_to_pretty_tokens(tokens, tokenizer)

@@ -9,13 +9,7 @@ from functools import partial
 from captum.metrics import infidelity
 
 import shapley_adapters.criteria as core
-from shapley_adapters.criteria import (
-    CoalitionErrors,
-    Curve,
-    Neighbourhood,
-    Sensitivity,
-    fit_errors,
-)
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
 from shapley_adapters.criteria.hosted import hosted
 
 from .aggregates import judged_attributions as judged

@@ -3,13 +3,7 @@
 from captum.metrics import infidelity
 from torch import Tensor
 
-from shapley_adapters.criteria import (
-    CoalitionErrors,
-    Curve,
-    Neighbourhood,
-    Sensitivity,
-    fit_errors,
-)
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
 from shapley_adapters.games.value_functions import ValueFunctionOrName
 
 from .aggregates.judged_attributions import sensitivity

@@ -14,11 +14,7 @@ import pandas as pd
 import torch
 
 from shapley_adapters.arguments import checked_flag
-from shapley_adapters.batch_function import (
-    BatchAttributions,
-    BatchFunction,
-    make_batch_function,
-)
+from shapley_adapters.batch_function import BatchAttributions, BatchFunction, make_batch_function
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import floats_from_frame
 from shapley_adapters.row_sources import Block, n_rows_known, n_rows_of, opened

@@ -19,9 +19,7 @@ from shapley_adapters import (
     draw_graph,
     windows,
 )
-from shapley_adapters import (
-    __version__ as __version__,
-)
+from shapley_adapters import __version__ as __version__
 
 from . import criteria, explainers, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
@@ -30,12 +28,7 @@ from .explained_games import explain_game
 from .explainers import *  # noqa: F403, who adds an estimator adds no name here
 from .explainers.surrogate import Surrogate
 from .importance import global_importance
-from .registration import (
-    register,
-    register_estimator,
-    unregister,
-    unregister_estimator,
-)
+from .registration import register, register_estimator, unregister, unregister_estimator
 from .report_page import report
 from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations

@@ -68,9 +68,6 @@ Values: TypeAlias = "npt.NDArray[Any] | Tensor"
 Outputs: TypeAlias = "Sequence[int] | IntArray | OpChain | None"
 """Indices of outputs, or a chain that selects some for each row; all where it is None."""
 
-ModelOutput: TypeAlias = "npt.ArrayLike | pd.DataFrame | pd.Series | Tensor"
-"""The return value of a model, one entry for each row."""
-
 Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
 """The type of a column."""
 

@@ -9,13 +9,7 @@ from functools import partial
 from shap.links import identity
 
 import shapley_adapters.criteria as core
-from shapley_adapters.criteria import (
-    CoalitionErrors,
-    Curve,
-    Neighbourhood,
-    Sensitivity,
-    fit_errors,
-)
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
 from shapley_adapters.criteria.hosted import hosted
 
 from .explainers import judged_explanations as judged

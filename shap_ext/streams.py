@@ -15,11 +15,7 @@ import shap
 
 from shapley_adapters import streams
 from shapley_adapters.arguments import checked_flag
-from shapley_adapters.batch_function import (
-    BatchAttributions,
-    BatchFunction,
-    make_batch_function,
-)
+from shapley_adapters.batch_function import BatchAttributions, BatchFunction, make_batch_function
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame, with_floats
 from shapley_adapters.row_sources import (

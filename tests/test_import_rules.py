@@ -54,7 +54,7 @@ FLOORS = {
             "series_windows",
             "streamed_values",
             "superpixels",
-            "training_fields",
+            "training_options",
         },
         {"batch_function", "conditional", "cooperators", "criteria", "interactions", "remote"},
         {"aggregation", "coalition_function", "estimators", "language_models"},

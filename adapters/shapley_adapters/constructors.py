@@ -10,6 +10,7 @@ import difflib
 import functools
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
@@ -57,6 +58,12 @@ def docstring_sections(owner: Any) -> dict[str, str]:
     first, *others = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
     named = zip(others[::2], others[1::2], strict=True)
     return {"": first.strip()} | {title: section.strip() for title, section in named}
+
+
+def indented_sections(owner: Any) -> defaultdict[str, str]:
+    """Return the sections of a docstring, indented for `fill_docstring`; others are empty."""
+    sections = docstring_sections(owner).items()
+    return defaultdict(str, {title: text.replace("\n", "\n    ") for title, text in sections})
 
 
 def docstring_of(sections: Mapping[str, str]) -> str:

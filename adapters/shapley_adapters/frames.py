@@ -10,12 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from .errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    required_packages,
-    warn_user,
-)
+from .errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages, warn_user
 
 _READABLE = "numbers, booleans, texts, categories, durations and times without a time zone"
 

@@ -17,12 +17,7 @@ import scipy.sparse
 from tqdm.auto import tqdm
 
 from .arguments import checked_count, checked_flag
-from .errors import (
-    CheckpointError,
-    InvalidArgumentError,
-    rows_counted_from,
-    warnings_once,
-)
+from .errors import CheckpointError, InvalidArgumentError, rows_counted_from, warnings_once
 from .pipeline.one_round import BY_MEAN_SPEED
 from .pipeline.run_warnings import RunWarnings, collected_run_warnings
 from .row_sources import Block, n_rows_of, rechunked, rows_of

@@ -130,8 +130,7 @@ def paint(values: npt.NDArray[Any], places: IntArray) -> npt.NDArray[Any]:
     """
     counts = np.bincount(places.ravel(), minlength=len(values))
     shares = values / np.maximum(counts, 1).reshape(-1, *[1] * (values.ndim - 1))
-    painted: npt.NDArray[Any] = shares[places]
-    return painted
+    return shares[places]
 
 
 def collect(painted: npt.NDArray[Any], places: IntArray, n_segments: int) -> npt.NDArray[Any]:
@@ -191,8 +190,7 @@ def _grid_labels(shape: tuple[int, ...], grid: tuple[int, ...], name: str) -> In
             "pixels. Pass fewer lines or columns."
         )
     cells = [np.arange(size) * count // size for count, size in zip(grid, shape, strict=True)]
-    labels: IntArray = np.ravel_multi_index(np.ix_(*cells), grid)
-    return labels
+    return np.ravel_multi_index(np.ix_(*cells), grid)
 
 
 def _times(shape: tuple[int, ...]) -> str:
@@ -203,8 +201,7 @@ def _slic() -> Callable[..., Any]:
     needed_by = "method='slic' needs scikit-image (method='grid' needs nothing)"
     with required_packages(needed_by, extra="text-and-images"):
         from skimage.segmentation import slic
-    function: Callable[..., Any] = slic
-    return function
+    return slic
 
 
 def _slic_labels(image: npt.NDArray[Any], n_segments: int, name: str, n_axes: int) -> IntArray:

@@ -13,12 +13,7 @@ import scipy.stats
 from coalition_games import FloatArray, TabulatedGame
 from core_games import core_game
 
-from shapley_adapters.criteria import (
-    absolute_error,
-    faithfulness,
-    monotonicity,
-    ranking_accuracy,
-)
+from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting
 from .pictures import draw_budgets, picture

@@ -101,24 +101,21 @@ def values_and_game(
             f"output must have the shapes of the inputs, {input_shapes}."
         )
     n_rows = len(arrays[0])
-    total = np.zeros((n_rows, groups.n_players))
-    count = np.zeros((n_rows, groups.n_players))
-    rows = np.arange(n_rows)[:, None]
-    flat = [array.reshape(n_rows, -1) for array in arrays]
-    for values, players in zip(flat, groups.players, strict=True):
-        np.add.at(total, (rows, players), values)
-        np.add.at(count, (rows, players), 1.0)
+    values = np.concatenate([array.reshape(n_rows, -1) for array in arrays], axis=1)
+    players = [np.broadcast_to(one, (n_rows, one.shape[1])) for one in groups.players]
+    places = np.arange(n_rows)[:, None], np.concatenate(players, axis=1)
+    total, count = np.zeros((2, n_rows, groups.n_players))
+    np.add.at(total, places, values)
     game = call.game if call.valued is None else call.valued
     if of_groups == "sum":
         return total, game
+    np.add.at(count, places, 1.0)
     shared = total / np.maximum(count, 1)
-    for values, players in zip(flat, groups.players, strict=True):
-        rounding = 1e-6 * np.abs(values).max()
-        if not np.allclose(shared[rows, players], values, rtol=1e-4, atol=rounding):
-            raise InvalidArgumentError(
-                "attributions differ within groups of feature_mask. Pass of_groups='sum', which "
-                "adds them up."
-            )
+    if not np.allclose(shared[places], values, rtol=1e-4, atol=1e-6 * np.abs(values).max()):
+        raise InvalidArgumentError(
+            "attributions differ within groups of feature_mask. Pass of_groups='sum', which adds "
+            "them up."
+        )
     return shared, game
 
 
@@ -229,8 +226,7 @@ def _call(
     value_function: ValueFunctionOrName, forward_func: ForwardFunction, *arguments: Any
 ) -> AttributeCall:
     method: Any = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
-    call: AttributeCall = method.checked_call(*arguments, perturbations_per_eval=None)
-    return call
+    return method.checked_call(*arguments, perturbations_per_eval=None)
 
 
 def _flat(attributions: Attributions) -> FloatArray:

@@ -399,7 +399,8 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
         n_examples = len(tensors[0])
         targets = _example_targets(checked_target(target, n_examples), n_examples)
         arguments = shared_by_all(self.attribution_methods, arguments, n_examples)
-        terms = module_version(self.forward_func), _contents(arguments)
+        decisive = {k: v for k, v in arguments.items() if k != "show_progress"}
+        terms = module_version(self.forward_func), _contents(decisive)
         if terms != self._terms:  # other arguments, or another model
             self.forget()
             self._terms = terms

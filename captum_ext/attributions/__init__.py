@@ -6,9 +6,8 @@
 import shapley_adapters
 from shapley_adapters.estimators.registered import estimators_in, options_from
 
-from .methods import attribution_class
-from .networks import FastShap, SimShap
-from .sampling_attribution import SamplingAttribution
+from .amortized_attribution import FastShap, SimShap
+from .sampling_attribution import SamplingAttribution, attribution_class
 from .shared_parameters import TEXTS
 
 __all__ = ["FastShap", "SimShap", "attribution_class"]

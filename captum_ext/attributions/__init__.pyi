@@ -7,9 +7,8 @@ from shapley_adapters.graphs.reading import GraphLike
 from shapley_adapters.hierarchies.reading import HierarchyLike
 
 from ..argument_types import ForwardFunction
-from .methods import attribution_class
-from .networks import FastShap, SimShap
-from .sampling_attribution import SamplingAttribution
+from .amortized_attribution import FastShap, SimShap
+from .sampling_attribution import SamplingAttribution, attribution_class
 
 __all__ = [
     "Asymmetric",

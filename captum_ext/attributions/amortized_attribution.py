@@ -1,4 +1,4 @@
-"""Base of the attribution methods that train a network."""
+"""The attribution methods that train a network."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from torch import Tensor
 from shapley_adapters import Game
 from shapley_adapters.arguments import checked_seed
 from shapley_adapters.array_types import AttributionArray
-from shapley_adapters.constructors import write_constructor
+from shapley_adapters.constructors import KindT, fill_docstring, write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_options import (
-    TrainingArguments,
-)
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.training_options import (
+    FASTSHAP_PRESETS,
+    SIMSHAP_PRESETS,
+    TrainingArguments,
+    training_parameters,
+)
 
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
@@ -31,6 +34,7 @@ from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
 from .call_options import OPTIONS, ByName
 from .coalition_attribution import AttributeCall, CoalitionAttribution
+from .shared_parameters import TEXTS
 from .surrogate import (
     Surrogate,
     bar_delay,
@@ -42,6 +46,7 @@ from .surrogate import (
 
 if TYPE_CHECKING:
     from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
 
 
 @write_constructor
@@ -93,8 +98,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         inputs : Tensor, tuple of Tensors, or iterable of batches
             The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
             labels, of which the first part is taken: a tensor, or for several inputs a tuple of
-            them, as in `((a, b), labels)`. Examples of batches wait in a temporary file, not in
-            memory.
+            them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
         show_progress : bool, optional
@@ -116,34 +120,21 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         if self.surrogate is not None and not self.surrogate.is_fitted:
             with_model = self.surrogate.with_model(self.forward_func)
             with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
-        call = self.checked_call(
-            tensors, baselines, None, additional_forward_args, feature_mask, None
-        )
-        n_real, real_tensors = call.game.n_rows, call.game.inputs
-        are_alike = not (
-            call.game.groups.differ_by_example or call.game.baselines.differ_by_example
-        )
-
-        def shifted() -> tuple[Game, Any]:
-            return self._shifted_rows(
-                real_tensors, baselines, additional_forward_args, feature_mask
-            )
-
+        given = baselines, None, additional_forward_args, feature_mask, None
+        call = self.checked_call(tensors, *given)
+        real = call.game
         if self.n_mixed_rows > 0:
-            tensors = self._with_mixed_rows(call.game)
-            call = self.checked_call(
-                tensors, baselines, None, additional_forward_args, feature_mask, None
-            )
+            call = self.checked_call(self._with_mixed_rows(real), *given)
         game: Game = call.game if call.valued is None else call.valued
-        inputs_of_network = network_inputs(call.game.inputs, self.student)
+        differ = real.groups.differ_by_example or real.baselines.differ_by_example
         trained = AmortizedShapley.fit(
             game,
-            inputs_of_network,
+            network_inputs(call.game.inputs, self.student),
             self._training(),
-            n_real,
+            real.n_rows,
             Progress(self.get_name(), delay),
             self.n_jobs,
-            shifted if are_alike else None,
+            None if differ else lambda: self._shifted_rows(real.inputs, *given),
             call.game.groups.players_of_one_example(),
         )
         shape = list((call.valued or call.game).output_shape)
@@ -179,8 +170,14 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
         )
 
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
     def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
+        from shapley_adapters.amortized.fitting import split_rows
         from shapley_adapters.amortized.unlike_rows import mixed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
@@ -190,41 +187,30 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             )
         (real,) = game.inputs
         players = game.groups.players[0][0]
-        _, training_rows = self._training().split(len(real), len(real))
-        mixed = mixed_rows(
-            readable(real).numpy()[training_rows],
-            players,
-            self.n_mixed_rows,
-            checked_seed(self.seed),
-        )
+        _, training_rows = split_rows(self._training(), len(real), len(real))
+        rows, seed = readable(real).numpy()[training_rows], checked_seed(self.seed)
+        mixed = mixed_rows(rows, players, self.n_mixed_rows, seed)
         return torch.cat([real, torch.as_tensor(mixed).to(real)])
 
     def _shifted_rows(
         self,
         inputs: tuple[Tensor, ...],
         baselines: Baselines,
+        target: Target,
         additional: object,
-        feature_mask: FeatureMask,
+        *others: Any,
     ) -> tuple[Game, Any]:
         """Return the games and the inputs of examples unlike the training examples."""
-        from shapley_adapters.amortized.unlike_rows import (
-            n_shifted_rows,
-            rows_to_shift,
-            shifted_rows,
-        )
+        from shapley_adapters.amortized.unlike_rows import shifted_rows
 
-        n_shifted, seed = n_shifted_rows(len(inputs[0])), checked_seed(self.seed)
         # An argument may have as many entries as there are artificial examples.
         additional = shared_arguments_only(additional, len(inputs[0]))
-        n_numbers = sum(tensor[0].numel() for tensor in inputs)
-        used = torch.as_tensor(rows_to_shift(len(inputs[0]), n_numbers, seed))
+        seed, n_numbers = checked_seed(self.seed), sum(tensor[0].numel() for tensor in inputs)
         shifted = tuple(
-            torch.as_tensor(
-                shifted_rows(readable(tensor[used.to(tensor.device)]).numpy(), n_shifted, seed)
-            ).to(tensor)
+            torch.as_tensor(shifted_rows(readable(tensor).numpy(), seed, n_numbers)).to(tensor)
             for tensor in inputs
         )
-        call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)
+        call = self.checked_call(shifted, baselines, target, additional, *others)
         game: Game = call.game if call.valued is None else call.valued
         return game, network_inputs(call.game.inputs, self.student)
 
@@ -330,8 +316,14 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         )
         if not further["return_input_shape"]:
             call.game.groups.check_columns()
-        if call.valued is not None:
-            _refuse_target(target, call.valued.value_function.kind)
+        if call.valued is not None and target is not None:
+            kind = call.valued.value_function.kind
+            raise InvalidArgumentError(
+                f"target={target!r} cannot be chosen where value_function={kind!r}: the network "
+                "was trained on one value of each example, which depends on the class that the "
+                "value function looks at. Leave target out; or train on a forward_func that "
+                "returns a value for each class, with value_function='raw', and choose among these."
+            )
         game: Game = call.game if call.valued is None else call.valued
         self._check_refinement(n_samples=bool(n_samples), tolerance=options.get("tolerance"))
         settings = self._settings(call.game, fields)
@@ -345,13 +337,8 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             shape = tuple(fitted.description.host["output_shape"])
             if target is not None:
                 per_player, shape = _target_attributions(per_player, target, shape)
-            arguments = (
-                per_player,
-                call.game.groups,
-                call.game.inputs,
-                shape,
-                torch.get_default_dtype(),
-            )
+            dtype = torch.get_default_dtype()
+            arguments = per_player, call.game.groups, call.game.inputs, shape, dtype
             if not further["return_input_shape"]:
                 return as_group_tensor(*arguments)
             tensors_of_inputs = as_tensors(*arguments)
@@ -406,11 +393,67 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
         )
 
 
-def _refuse_target(target: Target, kind: str) -> None:
-    if target is not None:
-        raise InvalidArgumentError(
-            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
-            "trained on one value of each example, which depends on the class that the value "
-            "function looks at. Leave target out; or train on a forward_func that returns a value "
-            "for each class, with value_function='raw', and choose among these."
-        )
+def _documented(method: KindT) -> KindT:
+    training = training_parameters("example")
+    return fill_docstring(method, model=TEXTS["networks"], training=training)
+
+
+@_documented
+@write_constructor
+class SimShap(AmortizedAttribution):
+    """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
+
+    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased:
+    `trained.history` has its error on held-out examples. Features that equal the baseline
+    get exactly 0. Training costs `evaluations` coalitions per example. Attributing costs one
+    evaluation per call, and with `efficient` one more per example. Needs safetensors:
+    `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    {model}
+    preset : {"paper", "paper_images"}, optional
+        The settings of the paper's experiments with tables or with images, for all arguments that
+        you leave out. Arguments that you pass have priority, even with their default values; of
+        mappings, the entries that you pass. Pass `paired=False` for Algorithm 1 of the paper,
+        which has no pairs. The page "Explaining by networks" lists all values.
+    labels : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
+        The numbers that the network learns to predict. `"oddgp"`, `"leastsquares"`: labels,
+        estimated once per example. `"simsemivalue"`: sim-semivalues of coalitions that are drawn
+        in each epoch, as in the paper (Eq. 14). `"controlled"`: the same with the network's
+        additive game as control variate; they have the same expectation and far less variance.
+    {training}
+    """
+
+    _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
+    _presets = SIMSHAP_PRESETS
+
+    rows_per_step: int = 64
+
+
+@_documented
+@write_constructor
+class FastShap(AmortizedAttribution):
+    """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
+
+    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
+    Eq. 7), with additive efficient normalisation. All else as in `SimShap`, whose default targets
+    had 0.75 to 0.98 of its error with a tenth of the evaluations, validation included
+    (`benchmarks/amortized_accuracy.py`, four tables).
+
+    Parameters
+    ----------
+    {model}
+    preset : {"paper"}, optional
+        The settings of the authors' example with census data, for all arguments that you leave out.
+        Arguments that you pass have priority, even with their default values; of mappings, the
+        entries that you pass. The page "Explaining by networks" lists all values.
+    labels : {"fastshap"}, optional
+        There is one only.
+    {training}
+    """
+
+    _choices = ("fastshap",)
+    _presets = FASTSHAP_PRESETS
+
+    rows_per_step: int = 32  # with 1,000 rows, 64 have half as many steps and 1.25 times the error

@@ -5,12 +5,7 @@
 from typing import Annotated, TypedDict
 
 from shapley_adapters.arguments import checked_count, checked_flag
-from shapley_adapters.pipeline.call_options import (
-    ONE_PASS,
-    CallOption,
-    CallOptions,
-    OptionTable,
-)
+from shapley_adapters.pipeline.call_options import ONE_PASS, CallOption, CallOptions, OptionTable
 
 _NO_CALL = "changes nothing about the budget of a call. Leave it out."
 _FIXED = "does not go with a table of attributions, whose columns are fixed. Leave it out."

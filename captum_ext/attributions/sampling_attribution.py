@@ -1,12 +1,15 @@
-"""Base of the attribution methods made of an estimator."""
+"""Attribution methods made of an estimator, also of those of other packages."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Unpack
 
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.estimators.protocol import Estimator
+from shapley_adapters.estimators.registered import class_from_estimator
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -14,6 +17,7 @@ from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsG
 from ..games.model_outputs import OneValueForBatchError
 from .call_options import OPTIONS, ByName
 from .coalition_attribution import CoalitionAttribution
+from .shared_parameters import TEXTS
 
 if TYPE_CHECKING:
     from shapley_adapters.global_importance.losses import LossFunction
@@ -99,11 +103,7 @@ class SamplingAttribution(CoalitionAttribution):
         >>> method.global_importance(x, population=True).values
         array([2., 1.])
         """
-        from shapley_adapters.global_importance.losses import (
-            LossGame,
-            check_no_loss,
-            checked_loss,
-        )
+        from shapley_adapters.global_importance.losses import LossGame, check_no_loss, checked_loss
         from shapley_adapters.global_importance.result import TITLES, GlobalImportance
 
         by_position = {"n_samples": n_samples, "perturbations_per_eval": perturbations_per_eval}
@@ -143,3 +143,45 @@ class SamplingAttribution(CoalitionAttribution):
                 "forward_func returns one value for the whole batch; global_importance needs an "
                 "output for each example."
             ) from None
+
+
+@functools.cache
+def attribution_class(estimator: type[Estimator[Any]]) -> type[SamplingAttribution]:
+    """Return an attribution method that estimates by an estimator of your own.
+
+    The method has the name of the estimator class, and its options as keyword-only arguments beside
+    those that all methods share. It works as the methods of this package do: with budgets,
+    tolerances, standard errors, feature masks and baselines. Equal estimator classes give the same
+    method.
+
+    Parameters
+    ----------
+    estimator : type
+        A class with the methods of `shapley_adapters.estimators.Estimator`, usually a frozen
+        dataclass. To be pickled, it must be importable.
+
+    Returns
+    -------
+    type
+        The attribution method, a subclass of `captum.attr.PerturbationAttribution`.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If it is not the class of an estimator, or its options cannot be passed by name.
+    InvalidArgumentError
+        If an option has a name that the method uses itself, such as `seed`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import attribution_class
+    >>> from shapley_adapters import RandomOrder  # stands for an estimator of your own
+    >>> Method = attribution_class(RandomOrder)
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> method = Method(lambda x: x.sum(1) ** 2, antithetic=True, seed=0)
+    >>> method.attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+    recipe = (attribution_class, (estimator,))
+    return class_from_estimator(SamplingAttribution, "", estimator, TEXTS, recipe)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,8 +14,8 @@ from shapley_adapters.arguments import checked_flag
 from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import surrogate_parameters
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Batches, FeatureMask, Inputs
 from ..inputs.baselines import readable
@@ -123,8 +121,7 @@ class Surrogate(SurrogateModel):
         return torch.as_tensor(self._absent_row())
 
     def _game_of(self, probes: Tensor) -> Game:
-        game: Game = self._game(probes, None, None)
-        return game
+        return self._game(probes, None, None)
 
     def _game(self, inputs: Inputs, additional: object, feature_mask: FeatureMask) -> Any:
         method = CoalitionAttribution(self._checked_model())
@@ -135,7 +132,7 @@ fill_docstring(Surrogate, training=surrogate_parameters("example"))
 
 
 def gathered(inputs: Batches) -> Any:
-    """Return all examples of an iterable of batches as one, on disk instead of in memory."""
+    """Return all examples of an iterable of batches as one tensor, or as one for each input."""
     if isinstance(inputs, Tensor) or (
         isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
     ):
@@ -145,63 +142,25 @@ def gathered(inputs: Batches) -> Any:
             f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
             f"{type(inputs).__name__}."
         )
-    spools: list[_Spool] = []
-    is_single = False
+    batches: list[list[Tensor]] = []
+    kinds: set[Any] = set()
     for entry in inputs:
         batch = entry[0] if isinstance(entry, (list, tuple)) and entry else entry
         parts = [batch] if isinstance(batch, Tensor) else batch
-        if not spools:
-            is_single = isinstance(batch, Tensor)
-            spools = [_Spool() for _ in parts] if isinstance(parts, (list, tuple)) else []
-        if not _are_alike(parts, len(spools)) or is_single != isinstance(batch, Tensor):
-            raise _not_batches()
-        for spool, part in zip(spools, parts, strict=True):
-            spool.add(part)
-    if not spools:
-        raise _not_batches()
-    joined = tuple(spool.joined() for spool in spools)
-    return joined[0] if is_single else joined
-
-
-def _are_alike(parts: Any, n_inputs: int) -> bool:
-    """Return whether the parts of a batch are tensors, as many as there are inputs."""
-    is_sequence = isinstance(parts, (list, tuple)) and len(parts) == n_inputs > 0
-    return is_sequence and all(isinstance(part, Tensor) for part in parts)
-
-
-def _not_batches() -> InvalidArgumentTypeError:
-    return InvalidArgumentTypeError(
-        "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
-        "that start with a tensor, or, for several inputs, with a tuple of as many each. Batches "
-        "of an input have the same type, and examples of the same shape."
-    )
-
-
-class _Spool:
-    """The examples of one input, written to a temporary file as they come."""
-
-    def __init__(self) -> None:
-        self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as its rows
-        self._first: Tensor | None = None
-
-    def add(self, batch: Tensor) -> None:
-        """Append a batch."""
-        if self._first is None and batch.dim():
-            self._first = batch[:1].detach().clone()
-        first = self._first
-        if first is None or (batch.dtype, batch.shape[1:]) != (first.dtype, first.shape[1:]):
-            raise _not_batches()
-        numbers = batch.detach().cpu().contiguous().reshape(-1)
-        self._file.write(numbers.view(torch.uint8).numpy())
-
-    def joined(self) -> Tensor:
-        """Return all examples, where they are read from the file, or on the device of the first."""
-        first = torch.empty(0) if self._first is None else self._first
-        self._file.flush()
-        if not self._file.tell():
-            return first[:0]
-        content = torch.from_numpy(np.memmap(self._file, mode="r+"))
-        return content.view(first.dtype).reshape(-1, *first.shape[1:]).to(first.device)
+        are_parts = isinstance(parts, (list, tuple)) and len(parts) > 0
+        if not are_parts or not all(isinstance(part, Tensor) and part.dim() for part in parts):
+            kinds.clear()
+            break
+        batches.append([part.detach().clone() for part in parts])  # which a loader may reuse
+        kinds.add((batch is parts, *((part.dtype, part.shape[1:]) for part in parts)))
+    if len(kinds) != 1:
+        raise InvalidArgumentTypeError(
+            "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
+            "that start with a tensor, or, for several inputs, with a tuple of as many each. "
+            "Batches of an input have the same type, and examples of the same shape."
+        )
+    joined = tuple(map(torch.cat, zip(*batches, strict=True)))
+    return joined if batch is parts else joined[0]
 
 
 def network_inputs(tensors: tuple[Tensor, ...], network: object) -> Tensor:

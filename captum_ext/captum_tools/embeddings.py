@@ -12,11 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ModelOutputError,
-)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError
 
 from ..argument_types import ForwardFunction, Target
 from ..attributions.amortized_attribution import refuse_trained

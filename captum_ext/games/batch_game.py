@@ -46,8 +46,7 @@ class BatchGame(WrappedGame):
 
     def active_players(self) -> BoolArray:
         """Return the players that differ from their baselines in any example."""
-        active: BoolArray = np.any(super().active_players(), axis=0)[None]
-        return active
+        return np.any(super().active_players(), axis=0)[None]
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of the whole batch."""
@@ -65,8 +64,7 @@ class BatchGame(WrappedGame):
 
     def _values(self, coalition: CoalitionArray) -> FloatArray:
         draws = range(self.n_backgrounds)
-        mean: FloatArray = np.mean([self._value_at(coalition, draw) for draw in draws], axis=0)
-        return mean
+        return np.mean([self._value_at(coalition, draw) for draw in draws], axis=0)
 
     def _value_at(self, coalition: CoalitionArray, draw: int) -> FloatArray:
         game = self.game
@@ -113,8 +111,7 @@ class ClassValueGame(ValuedGame):
     @property
     def output_dtype(self) -> torch.dtype:
         """Type of the model's output."""
-        dtype: torch.dtype = self.game.output_dtype
-        return dtype
+        return self.game.output_dtype
 
 
 def class_value_game(

@@ -68,8 +68,7 @@ class ConditionalGame(ForwardFunctionGame):
             selected = self._selected((masked,), np.repeat(rows, is_drawn.sum(axis=1)))
         outputs = in_double_precision("forward_func", array_of(selected))
         places = np.cumsum(is_drawn).reshape(is_drawn.shape) - 1
-        drawn: ValueArray = outputs[places]
-        return drawn
+        return outputs[places]
 
 
 @dataclass
@@ -93,8 +92,7 @@ class RepeatedExamples(WrappedGame):
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K)."""
-        values: ValueArray = self._outputs(rows, coalitions).mean(axis=1)
-        return values
+        return self._outputs(rows, coalitions).mean(axis=1)
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs, one for each class."""

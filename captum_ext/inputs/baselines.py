@@ -59,8 +59,7 @@ class BaselineDistribution(Tensor):
                 f"rows must hold at least one baseline along its first dimension; got the shape "
                 f"{tuple(rows.shape)}."
             )
-        distribution: BaselineDistribution = rows.as_subclass(cls)
-        return distribution
+        return rows.as_subclass(cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BaselineDistribution:
         """Copy the rows; captum's metrics copy their arguments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -247,23 +248,21 @@ def _without_numpy(target: Any) -> Any:
     if isinstance(target, np.integer):
         return int(target)
     if isinstance(target, (list, tuple)):
-        return type(target)(_entry_without_numpy(entry) for entry in target)
+        return type(target)(map(_entry_without_numpy, target))
     return target
 
 
 def _entry_without_numpy(entry: Any) -> Any:
     """Return an entry of a list or tuple of targets: an int, or a tuple of ints."""
     if isinstance(entry, tuple):
-        return tuple(_entry_without_numpy(index) for index in entry)
-    is_number = isinstance(entry, (np.integer, np.ndarray, Tensor)) and entry.ndim == 0
-    return int(entry) if is_number and not _is_fraction(entry) else entry
-
-
-def _is_fraction(number: Any) -> bool:
-    """Return whether a number has a floating-point, complex or boolean type."""
-    if isinstance(number, Tensor):
-        return number.is_floating_point() or number.is_complex() or number.dtype == torch.bool
-    return number.dtype.kind not in "iu"
+        return tuple(map(_entry_without_numpy, entry))
+    is_flag = isinstance(entry, bool) or getattr(entry, "dtype", None) == torch.bool
+    if is_flag or getattr(entry, "ndim", 0):
+        return entry
+    try:
+        return operator.index(entry)
+    except TypeError:  # no whole number
+        return entry
 
 
 def takes_nothing(function: Callable[..., Any]) -> bool:

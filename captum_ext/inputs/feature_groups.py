@@ -214,5 +214,4 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
             f"its input's {tuple(tensor.shape)}."
         )
     expanded = wide.expand(wide.shape[0], *tensor.shape[1:])
-    flat: IntArray = expanded.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()
-    return flat
+    return expanded.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()

@@ -84,8 +84,7 @@ class PerExample(Tensor):
             raise InvalidArgumentError(
                 "values has no dimensions; the first one must count the examples."
             )
-        per_example: PerExample = values.as_subclass(cls)
-        return per_example
+        return values.as_subclass(cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerExample:
         """Copy the entries; captum's metrics copy their arguments."""

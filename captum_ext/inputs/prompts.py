@@ -66,25 +66,18 @@ def _check_drawn(baselines: Any, inp: Any) -> None:
             drawn = baselines()
     else:
         drawn = baselines()
-    if names and not isinstance(drawn, dict):
-        raise InvalidArgumentError(
-            f"baselines must return a dict with a text for each of {str(names)[1:-1]}, as the "
-            f"values of the template have names; it returned a {type(drawn).__name__}."
-        )
+    missing: Any
     if names:
-        if missing := [name for name in names if name not in drawn]:
-            raise InvalidArgumentError(
-                f"baselines gives no text for {str(missing)[1:-1]}; the template has the parts "
-                f"{str(names)[1:-1]}. Add them."
-            )
-    elif not isinstance(drawn, list) or len(drawn) != n_parts:
-        received = type(drawn).__name__
-        if isinstance(drawn, list):
-            received = f"{len(drawn)} value{'s' if len(drawn) != 1 else ''} for {n_parts} parts"
-        raise InvalidArgumentError(
-            f"baselines must give a list of {n_parts} texts, one for each part of the template; "
-            f"got {received}."
-        )
+        missing = [name for name in names if not isinstance(drawn, dict) or name not in drawn]
+        wanted = f"a dict with a text for each of {str(names)[1:-1]}, the names in the template"
+        came = f"a {type(drawn).__name__} without {str(missing)[1:-1]}"
+    else:
+        missing = not isinstance(drawn, list) or len(drawn) != n_parts
+        wanted = f"a list of {n_parts} texts, one for each part of the template"
+        n_values = f" of {len(drawn)} values" if isinstance(drawn, list) else ""
+        came = f"a {type(drawn).__name__}{n_values} for {n_parts} parts"
+    if missing:
+        raise InvalidArgumentError(f"baselines must return {wanted}; it returned {came}.")
 
 
 def inputs_of_cases(inp: Any) -> list[Any]:

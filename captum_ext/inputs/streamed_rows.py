@@ -77,7 +77,7 @@ class StreamedRows:
         """Return the arguments of `attribute` that the parts of a block are."""
         roles = ["inputs"] * len(block) if self.roles is None else self.roles
         needed = [role for role in roles if role != "unused"]
-        of_role: dict[str, list[Tensor]] = {}
+        of_role: dict[str, list[Any]] = {}
         for part, role in zip(block, needed, strict=True):
             of_role.setdefault(role, []).append(part)
         arguments: dict[str, Any] = {
@@ -89,7 +89,10 @@ class StreamedRows:
             per_example = tuple(map(PerExample, of_role["additional_forward_args"]))
             arguments["additional_forward_args"] = per_example
         if "target" in of_role:
-            arguments["target"] = _targets(of_role["target"])
+            (targets,) = of_role["target"]
+            if targets.dim() > 1:  # where outputs have several dimensions
+                targets = [tuple(row) for row in targets.tolist()]
+            arguments["target"] = targets
         return arguments
 
     def _items(self, size: int) -> Iterator[Any]:
@@ -180,12 +183,6 @@ def _tensor(part: Any) -> Tensor:
             f"{type(part).__name__}."
         )
     return torch.from_numpy(np.array(part))  # a copy, because memory maps are read-only
-
-
-def _targets(parts: Sequence[Tensor]) -> Any:
-    """Return the targets of rows: a tensor, or tuples where outputs have several dimensions."""
-    (targets,) = parts
-    return targets if targets.dim() == 1 else [tuple(row) for row in targets.tolist()]
 
 
 def _n_entries(value: Any) -> int:

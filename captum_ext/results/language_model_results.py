@@ -196,8 +196,7 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
         estimate = self.estimate
         checked_probability("level", level)
         widths = quantiles(level, estimate.degrees_of_freedom) * estimate.standard_errors
-        of_parts: FloatArray = widths[0].T[:, self._players]
-        return of_parts
+        return widths[0].T[:, self._players]
 
     def _interactions(self) -> tuple[Tensor, Tensor]:
         """Return the matrices of players, (K, M, M), and their standard errors."""

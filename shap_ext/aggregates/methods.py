@@ -393,7 +393,8 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
             from shapley_adapters.torch_support.array_module import module_version
 
             version = module_version(model)
-        terms = version, tuple(sorted(arguments.items()))
+        decisive = {k: v for k, v in arguments.items() if k not in ("batch_size", "silent")}
+        terms = version, decisive
         if terms != self._terms:  # of other arguments, or another model
             self.forget()
             self._terms = terms

@@ -6,8 +6,8 @@
 import shapley_adapters
 from shapley_adapters.estimators.registered import estimators_in, options_from
 
+from .amortized_explainer import FastShapExplainer, SimShapExplainer
 from .methods import AsymmetricExplainer, BestExplainer
-from .networks import FastShapExplainer, SimShapExplainer
 from .sampling_explainer import SamplingExplainer
 from .shared_parameters import TEXTS
 

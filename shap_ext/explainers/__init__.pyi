@@ -9,7 +9,7 @@ from shapley_adapters.graphs.reading import GraphLike
 from shapley_adapters.hierarchies.reading import HierarchyLike
 
 from ..argument_types import Groups, Link, Masker, Model
-from .networks import FastShapExplainer, SimShapExplainer
+from .amortized_explainer import FastShapExplainer, SimShapExplainer
 from .sampling_explainer import SamplingExplainer
 
 __all__ = [

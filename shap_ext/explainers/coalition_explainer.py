@@ -12,10 +12,7 @@ import numpy as np
 import shap
 
 from shapley_adapters import Estimate, Game, Settings, estimate
-from shapley_adapters.arguments import (
-    checked_flag,
-    checked_seed,
-)
+from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -46,13 +43,7 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.models import (
-    ExplainedFunction,
-    GameOfModel,
-    inner_model,
-    prediction,
-    warn_of_classes,
-)
+from ..inputs.models import ExplainedFunction, GameOfModel, inner_model, prediction, warn_of_classes
 from ..maskers import ConditionalMasker
 from ..results.explanations import explanations
 from ..results.hierarchies import store_hierarchy

@@ -26,8 +26,7 @@ from shapley_adapters.games.value_functions import (
 
 from ..argument_types import Explanation, Groups, Link, Masker, Model, Rows, Table, Values
 from ..games.explained_rows import ExplainedRows
-from ..games.game_choice import table_and_background
-from ..inputs.backgrounds import Background
+from ..inputs.backgrounds import Background, table_and_background
 from ..inputs.datasets import checked_dataset, plain_array_of
 from ..inputs.models import prediction_function
 from ..maskers import ConditionalMasker

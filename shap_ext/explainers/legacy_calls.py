@@ -66,8 +66,7 @@ def shared_value(values: FloatArray | None) -> FloatArray | None:
     """Return the row that all rows of (R, K) are equal to, (K,), or None if they differ."""
     if values is None or not len(values) or not (values == values[0]).all():
         return None
-    shared: FloatArray = values[0]
-    return shared
+    return values[0]
 
 
 def no_expected_value(reason: str) -> NoExpectedValueError:

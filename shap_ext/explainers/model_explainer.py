@@ -19,8 +19,7 @@ from shapley_adapters.errors import InvalidArgumentTypeError, warn_user
 from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
-from ..inputs.models import ExplainedFunction, explained_function, text_vectorizer
-from ..inputs.native_frames import empty_table
+from ..inputs.models import ExplainedFunction, empty_table, explained_function, text_vectorizer
 from ..maskers import TextSegments
 from ..shap_internals import Deserializer, Serializer, prepared_attributes
 from .legacy_calls import dict_of_row, shap_values
@@ -153,7 +152,7 @@ class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         if model is not self.model or unit != self.model_output:
             function = explained_function(self.model, self.model_output)
             self.__dict__["_explained"] = (self.model, self.model_output, function)
-        return function  # type: ignore[no-any-return]
+        return function
 
     def shap_values(
         self,

@@ -21,8 +21,7 @@ from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.pipeline.result import blank_estimate
 
 from ..argument_types import Table
-from ..games.dense_game import TabularGame
-from ..games.sparse_game import SparseGame
+from ..games.table_games import SparseGame, TabularGame
 
 _ROUNDING = 1e-4
 """Largest difference between a model's output and the sum of its attributions, relative to the

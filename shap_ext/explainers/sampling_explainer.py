@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import shap
 
-from shapley_adapters.arguments import (
-    checked_choice,
-    checked_count,
-    checked_flag,
-)
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 
@@ -99,11 +95,7 @@ class SamplingExplainer(CoalitionExplainer):
         >>> explainer.global_importance(rows, kind="mean_absolute").values.round(1)
         array([1.6, 0.8, 0. ])
         """
-        from shapley_adapters.global_importance.losses import (
-            LossGame,
-            check_no_loss,
-            checked_loss,
-        )
+        from shapley_adapters.global_importance.losses import LossGame, check_no_loss, checked_loss
         from shapley_adapters.global_importance.result import TITLES
 
         from ..importance import ExplainedImportance

@@ -15,7 +15,7 @@ from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_options import surrogate_parameters
+from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
@@ -100,7 +100,10 @@ class Surrogate(SurrogateModel):
         rows: Any = self._channels_last(probes.numpy())
         columns = self._fitted().about.host.get("columns")
         if columns is not None:
-            rows = named_rows(rows, columns)
+            from shapley_adapters.amortized.storage import refusing
+
+            with refusing("The file", "surrogate"):
+                rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game
 
     def _channels_last(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:

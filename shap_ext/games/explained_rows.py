@@ -12,20 +12,31 @@ from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..argument_types import Groups, Masker
-from ..inputs.backgrounds import Background, bounded_background, check_masker
+from ..inputs.backgrounds import (
+    Background,
+    bounded_background,
+    check_columns,
+    check_masker,
+    model_input_maker,
+    table_and_background,
+)
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
 from ..inputs.datasets import Dataset, checked_dataset, packed
-from ..inputs.masked_rows import MaskedRow
-from ..inputs.models import inner_model, is_torch_module
-from ..inputs.native_frames import empty_table, in_native_frames
+from ..inputs.masked_rows import InputMask, MaskedRow
+from ..inputs.models import (
+    empty_table,
+    in_native_frames,
+    inner_model,
+    is_torch_module,
+    prediction_function,
+)
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
-from .dense_game import TabularGame
-from .game_choice import masker_game, tabular_game
+from ..shap_internals import keeps_row_between_calls
 from .links import LinkedAverage
-from .masker_game import MaskerGame
+from .masker_game import MaskerGame, TargetedTextGame
 from .masker_rows import masked_rows, with_targets
-from .sparse_game import SparseGame
+from .table_games import SparseGame, TabularGame, in_one_type
 
 __all__ = ["ExplainedRows", "ExplainedRowsMaker", "bounded_background", "check_masker"]
 
@@ -111,8 +122,7 @@ class ExplainedRowsMaker:
         shape = dataset.row_shape
         names = self._column_names(datasets, [shape], background)
         groups = make_groups(self.groups, names)
-        average = replace(self.average, background_weights=background.weights)
-        game = tabular_game(self.model, background, dataset, groups, average, self.linearize_link)
+        game = self._table_game(background, dataset, groups.players)
         shapes = [[shape] * dataset.n_rows]
         layout = PlayerLayout(
             [groups.players] * dataset.n_rows,
@@ -127,17 +137,18 @@ class ExplainedRowsMaker:
     def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
         rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
-        shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
+        masks = list(zip(*(row.masks for row in rows), strict=True))
+        shapes = [[mask.shape for mask in of_input] for of_input in masks]
         if all(row.n_entries == 0 for row in rows):
             raise InvalidArgumentError(
                 f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
             )
-        are_painted = any(segments is not None for segments in rows[0].segments)
+        are_painted = any(of_input[0].segments is not None for of_input in masks)
         are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
-        are_named = any(names is not None for names in rows[0].names)
+        are_named = any(of_input[0].names is not None for of_input in masks)
         are_named = are_named and self.feature_names is None and self.groups is None
         if are_painted or are_ragged or are_named:
-            return self._rows_apart(explained, rows, shapes)
+            return self._rows_apart(explained, rows, masks)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         background = self.masker.background if is_drawn else None
         names = self._column_names(explained, [of_input[0] for of_input in shapes], background)
@@ -145,15 +156,15 @@ class ExplainedRowsMaker:
         players_of_rows = [groups.players] * len(rows)
         game = self._masker_game(rows, players_of_rows, len(groups.names))
         layout = PlayerLayout(
-            players_of_rows, shapes, rows[0].has_neighbours, len(groups.names), groups.names
+            players_of_rows, shapes, _have_neighbours(masks), len(groups.names), groups.names
         )
-        return ExplainedRows(game, self._parts(explained, shapes, groups, rows), groups, layout)
+        return ExplainedRows(game, self._parts(explained, shapes, groups, masks), groups, layout)
 
     def _rows_apart(
         self,
         datasets: Sequence[Dataset],
         rows: Sequence[MaskedRow],
-        shapes: Sequence[list[tuple[int, ...]]],
+        masks: Sequence[Sequence[InputMask]],
     ) -> ExplainedRows:
         """Return rows with features of their own, such as texts."""
         for name in ("groups", "feature_names"):
@@ -162,38 +173,29 @@ class ExplainedRowsMaker:
                     f"{name} cannot be used: each row of X has features of its own, such as tokens "
                     "or segments."
                 )
-        sizes = np.array([[int(np.prod(shape)) for shape in row.shapes] for row in rows])
-        firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=0))])
+        sizes = np.array([[int(np.prod(mask.shape)) for mask in row.masks] for row in rows])
+        firsts = [0, *np.cumsum(sizes.max(axis=0)).tolist()]
         players_of_rows = [
             np.concatenate(
-                [np.arange(size) + first for size, first in zip(sizes_of_row, firsts, strict=False)]
+                [np.arange(first, first + n) for first, n in zip(firsts, of_row, strict=False)]
             )
-            for sizes_of_row in sizes
+            for of_row in sizes
         ]
-        game = self._masker_game(rows, players_of_rows, int(firsts[-1]))
-        parts = [
-            Part(
-                int(first),
-                of_input,
-                _plot_data(dataset, rows, index),
-                None,
-                _names(rows, index),
-                _segments(rows, index),
-            )
-            for index, (dataset, of_input, first) in enumerate(
-                zip(datasets, shapes, firsts, strict=False)
-            )
-        ]
+        parts = []
+        for dataset, of_input, first in zip(datasets, masks, firsts, strict=False):
+            shapes = [mask.shape for mask in of_input]
+            segments = [mask.segments for mask in of_input if mask.segments is not None]
+            shown = _plot_data(dataset, of_input), None, _names(of_input)
+            parts.append(Part(first, shapes, *shown, segments or None))
         places = [part.places() for part in parts]
+        of_rows = zip(*places, strict=True)
         layout = PlayerLayout(
-            [
-                np.concatenate([of_row.ravel() for of_row in row])
-                for row in zip(*places, strict=True)
-            ],
-            [[of_row.shape for of_row in of_input] for of_input in places],
-            rows[0].has_neighbours,
-            int(firsts[-1]),
+            [np.concatenate([players.ravel() for players in of_row]) for of_row in of_rows],
+            [[players.shape for players in of_input] for of_input in places],
+            _have_neighbours(masks),
+            firsts[-1],
         )
+        game = self._masker_game(rows, players_of_rows, firsts[-1])
         return ExplainedRows(game, parts, None, layout)
 
     def _parts(
@@ -201,7 +203,7 @@ class ExplainedRowsMaker:
         datasets: Sequence[Dataset],
         shapes: Sequence[list[tuple[int, ...]]],
         groups: ColumnGroups,
-        rows: Sequence[MaskedRow] | None = None,
+        masks: Sequence[Sequence[InputMask]] | None = None,
     ) -> list[Part]:
         if groups.any_joint:
             if len(datasets) > 1:
@@ -217,17 +219,65 @@ class ExplainedRowsMaker:
         for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
             size = int(np.prod(of_input[0]))
             names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-            data = dataset.plot_values() if rows is None else _plot_data(dataset, rows, index)
+            data = dataset.plot_values() if masks is None else _plot_data(dataset, masks[index])
             parts.append(Part(first, of_input, data, None, names))
             first += size
         return parts
 
+    def _table_game(
+        self, background: Background, dataset: Dataset, players: IntArray
+    ) -> TabularGame | SparseGame:
+        """Return the game of rows against a background of the same columns in the same order."""
+        predict: Any = prediction_function(self.model)
+        is_module = is_torch_module(inner_model(self.model))
+        average = replace(self.average, background_weights=background.weights)
+        linearize = self.linearize_link
+        if dataset.is_sparse:
+            check_columns(dataset.row_shape[0], dataset, background)
+            if not background.is_sparse and background.values.dtype.kind not in "biufc":
+                raise InvalidArgumentTypeError(
+                    "X is sparse, but masker's background holds values that are not numbers. Pass "
+                    "X as a DataFrame like the background."
+                )
+            rows, absent = in_one_type(dataset.values, background.values)
+            return SparseGame(
+                predict=predict,
+                rows=rows,
+                background=absent,
+                players=players,
+                average=average,
+                to_model_input=(lambda part: part.toarray()) if is_module else (lambda part: part),
+                is_dense_for_model=is_module,
+                linearize_link=linearize,
+            )
+        rows, absent, row_shape = table_and_background(dataset, background)
+        if is_module:
+            if rows.dtype.kind not in "biuf":
+                raise InvalidArgumentTypeError(
+                    "X holds values that are not numbers, which a torch module cannot take. Encode "
+                    "them."
+                )
+            rows, absent = map(predict.in_precision, (rows, absent))  # once, not in each batch
+        return TabularGame(
+            predict=predict,
+            rows=rows,
+            background=absent,
+            players=players,
+            average=average,
+            to_model_input=model_input_maker(background, dataset, row_shape, is_module),
+            module=predict if is_module else None,
+            row_shape=row_shape,
+            linearize_link=linearize,
+        )
+
     def _masker_game(
         self, rows: Sequence[MaskedRow], players_of_rows: Sequence[IntArray], n_players: int
     ) -> MaskerGame:
-        return masker_game(
-            self.model, rows, players_of_rows, n_players, self.average, self.linearize_link
-        )
+        """Return the game of rows that mask themselves."""
+        predict = prediction_function(self.model)
+        kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
+        linked = self.average, self.linearize_link
+        return kind(predict, rows, players_of_rows, n_players, *linked)
 
     def _column_names(
         self,
@@ -264,30 +314,25 @@ def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]
     return names
 
 
-def _plot_data(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
+def _have_neighbours(masks: Sequence[Sequence[InputMask]]) -> list[bool]:
+    return [of_input[0].has_neighbours for of_input in masks]
+
+
+def _plot_data(dataset: Dataset, masks: Sequence[InputMask]) -> Any:
     """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
-    plot_data = [row.plot_data[index] for row in rows]
+    plot_data = [mask.plot_data for mask in masks]
     if any(values is None for values in plot_data):
         return dataset.plot_values()
     return tuple(packed(values) for values in plot_data)
 
 
-def _segments(rows: Sequence[MaskedRow], index: int) -> list[IntArray] | None:
-    """Return the segments of an input of each row; None where they are not painted."""
-    of_rows = [row.segments[index] for row in rows]
-    painted = [segments for segments in of_rows if segments is not None]
-    return painted or None
-
-
-def _names(rows: Sequence[MaskedRow], index: int) -> list[Any] | None:
+def _names(masks: Sequence[InputMask]) -> list[Any] | None:
     """Return the names of each row's features; None where they are pixels."""
-    if any(len(row.shapes[index]) != 1 for row in rows):
+    if any(len(mask.shape) != 1 for mask in masks):
         return None
-    names = []
-    for row in rows:
-        names_of_row = row.names[index]
-        size = row.shapes[index][0]
-        if names_of_row is None:
-            names_of_row = [f"Feature {column}" for column in range(size)]
-        names.append(names_of_row)
-    return names
+    return [
+        [f"Feature {column}" for column in range(mask.shape[0])]
+        if mask.names is None
+        else mask.names
+        for mask in masks
+    ]

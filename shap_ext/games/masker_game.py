@@ -142,8 +142,8 @@ class MaskerGame(GameOfModel):
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""
         if not self.linearize_link or self.average.link is shap.links.identity:
-            return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
-        return self._reduced(rows, coalitions, self._linearized_averages)
+            return MaskerGame.reduced(self, rows, coalitions, lambda out, _: self.average(out))
+        return MaskerGame.reduced(self, rows, coalitions, self._linearized_averages)
 
     @cached_property
     def n_backgrounds(self) -> int:
@@ -168,8 +168,7 @@ class MaskerGame(GameOfModel):
             pairs += [bundle.pairs for bundle in bundles]
             n_rows = sum(bundle.n_rows for bundle in bundles)
             outputs.append(self._call_model(int(rows[bundles[0].pairs[0]]), bundles, n_rows))
-        in_order: ValueArray = np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
-        return in_order
+        return np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
 
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
         """Return the columns, (B + 1, D), of the row and of its masked rows, and their players.
@@ -177,7 +176,7 @@ class MaskerGame(GameOfModel):
         None unless the model's only input is a table with a column for each entry of the mask, or
         an image with segments.
         """
-        players, segments = self.players_of_rows[row], self.rows[row].segments[0]
+        players, segments = self.players_of_rows[row], self.rows[row].masks[0].segments
         present, absent = (self._arrays(row, is_present=is_all) for is_all in (True, False))
         shape = (len(players),) if segments is None else segments.shape
         if len(absent) != 1 or np.shape(absent[0])[1:] != shape:
@@ -189,9 +188,6 @@ class MaskerGame(GameOfModel):
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
-        return self._reduced(rows, coalitions, reduce)
-
-    def _reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         pairs_in_order, values = zip(
             *(
                 (pairs, reduce(outputs, rows[pairs]))
@@ -200,8 +196,7 @@ class MaskerGame(GameOfModel):
             strict=True,
         )
         order = np.argsort(np.concatenate(pairs_in_order))
-        in_order: ValueArray = np.concatenate(values)[order]
-        return in_order
+        return np.concatenate(values)[order]
 
     def _linearized_averages(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
         values = []
@@ -389,8 +384,7 @@ def _repeated(part: npt.NDArray[Any], count: int) -> Any:
         )
     if isinstance(part, pd.DataFrame):
         return part.iloc[np.zeros(count, dtype=int)]
-    repeated: npt.NDArray[Any] = np.repeat(part, count, axis=0)
-    return repeated
+    return np.repeat(part, count, axis=0)
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:

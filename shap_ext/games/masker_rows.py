@@ -12,21 +12,16 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import BoolArray
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    row_number,
-    warn_user,
-)
+from shapley_adapters.errors import InvalidArgumentError, row_number, warn_user
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker
-from ..inputs.backgrounds import Background, model_input_maker
+from ..inputs.backgrounds import Background, model_input_maker, table_and_background
 from ..inputs.datasets import Dataset
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
 from ..maskers import ConditionalMasker, Superpixels, TextSegments
 from ..maskers.conditional import DrawnRow, SplitRow
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
-from .game_choice import table_and_background
 
 RowMaker = Callable[[int], MaskedRow]
 
@@ -82,7 +77,7 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
         values = datasets[0].values
         return lambda row: masker.row(values[row], f"X, row {row_number(row)},")
     if isinstance(masker, ConditionalMasker):
-        return _drawn(masker, datasets, is_module)
+        return _tabular(masker.background, datasets, is_module, masker)
     if type(masker) is shap.maskers.Composite:
         return _joint(masker, datasets, is_module)
     if type(masker) is shap.maskers.Impute:
@@ -151,27 +146,34 @@ def _accompanied(
             parts = output if isinstance(output, tuple) else (output,)
             return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
-    return lambda row: RowWithTarget(_inputs(datasets, row), make(row), lambda: companions(row))
+    return lambda row: RowWithTarget(_inputs(datasets, row), [make(row)], lambda: companions(row))
 
 
-def _tabular(background: Background, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    _check_one_table(datasets)
+def _tabular(
+    background: Background,
+    datasets: Sequence[Dataset],
+    is_module: bool,
+    masker: ConditionalMasker | None = None,
+) -> RowMaker:
+    """Return what makes rows with the values of a background, or with those that a masker draws."""
+    if len(datasets) != 1:
+        raise InvalidArgumentError(
+            f"{len(datasets)} datasets were passed, but the masker's background is one table. Pass "
+            "a function of a mask and the inputs as masker=, or a shap.maskers.Composite."
+        )
     (dataset,) = datasets
+    _refuse_sparse(dataset, "part of a Composite, or conditional")
     rows, absent, row_shape = table_and_background(dataset, background)
     to_model_input = model_input_maker(background, dataset, row_shape, is_module)
-    return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, to_model_input)
-
-
-def _drawn(masker: ConditionalMasker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    _check_one_table(datasets)
-    (dataset,) = datasets
-    rows, _, row_shape = table_and_background(dataset, masker.background)
-    to_model_input = model_input_maker(masker.background, dataset, row_shape, is_module)
-    columns = dataset.columns if masker.background.columns is None else masker.background.columns
-    if columns is None:
-        columns = [f"Feature {column}" for column in range(rows.shape[1])]
-    make = partial(SplitRow, columns=list(columns)) if masker.is_split else DrawnRow
-    return lambda row: make(_inputs(datasets, row), masker.draws.of_row(rows[row]), to_model_input)
+    if masker is None:
+        return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, to_model_input)
+    draws = masker.draws
+    make: Any = DrawnRow
+    if masker.is_split:
+        columns = dataset.columns if background.columns is None else list(background.columns)
+        numbered = [f"Feature {column}" for column in range(rows.shape[1])]
+        make = partial(SplitRow, columns=numbered if columns is None else columns)
+    return lambda row: make(_inputs(datasets, row), draws.of_row(rows[row]), to_model_input)
 
 
 def _refuse_drawn(inner: Masker) -> None:
@@ -180,15 +182,6 @@ def _refuse_drawn(inner: Masker) -> None:
         raise InvalidArgumentError(
             f"masker {type(inner).__name__} is part of another masker; pass it alone."
         )
-
-
-def _check_one_table(datasets: Sequence[Dataset]) -> None:
-    if len(datasets) != 1:
-        raise InvalidArgumentError(
-            f"{len(datasets)} datasets were passed, but the masker's background is one table. Pass "
-            "a function of a mask and the inputs as masker=, or a shap.maskers.Composite."
-        )
-    _refuse_sparse(datasets[0], "part of a Composite, or conditional")
 
 
 def _check_called(masker: Masker, datasets: Sequence[Dataset]) -> None:
@@ -227,7 +220,7 @@ def _refuse_sparse(dataset: Dataset, description: str) -> None:
 def _check_readable(row: MaskedRow, index: int) -> None:
     """Raise an error for rows that shap's maskers cannot read; users' maskers raise their own."""
     try:
-        row.shapes  # noqa: B018 # it is read to see whether it can be
+        row.masks  # noqa: B018 # it is read to see whether it can be
     except Exception as error:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise

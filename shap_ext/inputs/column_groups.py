@@ -80,8 +80,7 @@ def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if columns.dtype.kind in "biuf":
         return columns.astype(np.float64)
     frame = pd.DataFrame(columns).apply(pd.to_numeric, errors="coerce")
-    numbers: npt.NDArray[np.float64] = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return numbers
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGroups:

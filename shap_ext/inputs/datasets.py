@@ -55,8 +55,7 @@ class Dataset:
     def plot_values(self) -> npt.NDArray[Any]:
         """Return a copy of the rows for plots, because users may change the original later."""
         if self.is_sparse:
-            dense: npt.NDArray[Any] = self.values.toarray()
-            return dense
+            return self.values.toarray()
         if len({np.shape(row) for row in self.values}) == 1:
             return np.array(self.values)
         return ragged([np.array(row) for row in self.values])
@@ -187,8 +186,7 @@ def tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
     """Return a tensor as an array; refuse a sparse one."""
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    values: npt.NDArray[Any] = array_of(tensor)
-    return values
+    return array_of(tensor)
 
 
 def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
@@ -206,8 +204,7 @@ def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
     is_numeric = all(map(is_number, frame.dtypes))
     # pandas converts mixed numbers and booleans to objects.
     dtype = np.result_type(*frame.dtypes) if is_numeric and frame.shape[1] else object
-    values: npt.NDArray[Any] = frame.to_numpy(dtype=dtype)
-    return values
+    return frame.to_numpy(dtype=dtype)
 
 
 def is_number(dtype: Dtype) -> bool:
@@ -228,7 +225,11 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     """
     if isinstance(row, pd.Series):
         frame = pd.DataFrame([row.tolist()], columns=row.index)
-        return frame if dtypes is None else _in_types(frame, dtypes)
+        if dtypes is None or list(frame.columns) != list(dtypes.index):
+            return frame  # other columns are refused later, with the names
+        cells = [frame.iloc[:, i] for i in range(len(dtypes))]
+        pairs = [(one, without_loss(one, dtype)) for one, dtype in zip(cells, dtypes, strict=True)]
+        return pd.concat([one if kept is None else kept for one, kept in pairs], axis=1)
     if hasattr(row, "detach"):
         return row[None] if row.ndim == 1 else None
     is_array = isinstance(row, np.ndarray)
@@ -240,19 +241,13 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     return row[None] if is_array else [row]
 
 
-def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:
-    if list(frame.columns) != list(dtypes.index):
-        return frame  # refused later, with the names
-    columns = [_in_type(frame.iloc[:, i], dtypes.iloc[i]) for i in range(len(dtypes))]
-    return pd.concat(columns, axis=1)
-
-
-def _in_type(column: pd.Series, dtype: Dtype) -> pd.Series:
-    """Convert a column of one cell to a type; return it unchanged if this changes the value."""
+def without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
+    """Return a column in another type; None if that cannot hold its values."""
     try:
         converted = column.astype(dtype)
+        is_missing = column.isna()
+        are_equal = converted.astype(object)[~is_missing] == column.astype(object)[~is_missing]
     except (TypeError, ValueError, OverflowError):
-        return column
-    before, after = column.iloc[0], converted.iloc[0]
-    is_kept = (pd.isna(before) and pd.isna(after)) or bool(before == after)
-    return converted if is_kept else column
+        return None
+    is_kept = bool(are_equal.all()) and bool((converted.isna() == is_missing).all())
+    return converted if is_kept else None

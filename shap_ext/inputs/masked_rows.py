@@ -6,7 +6,7 @@ import copy
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -39,20 +39,12 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
             same_values |= pd.isna(first) & pd.isna(second)
         return same_values
     any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
-    equal = np.equal(first, second, dtype=object) & _same_signs(first, second)
-    result: BoolArray = np.where(any_missing, both_missing, equal).astype(bool)
-    return result
-
-
-def _sign_of_zero(value: object) -> bool:
-    return isinstance(value, (float, np.floating)) and value == 0 and bool(np.signbit(value))
-
-
-def _same_signs(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Return where objects are not two zeros with different signs."""
-    negative = np.frompyfunc(_sign_of_zero, 1, 1)
-    signs: BoolArray = negative(first) == negative(second)
-    return signs.astype(bool)
+    equal = np.equal(first, second, dtype=object)
+    is_negative_zero = np.frompyfunc(
+        lambda x: isinstance(x, (float, np.floating)) and x == 0 and bool(np.signbit(x)), 1, 1
+    )
+    equal &= is_negative_zero(first) == is_negative_zero(second)
+    return np.where(any_missing, both_missing, equal).astype(bool)
 
 
 def lock_of(thing: object) -> Any:
@@ -96,6 +88,32 @@ class MaskedInputs:
         return MaskedInputs(tuple(chosen), self.n_masks)
 
 
+@dataclass(frozen=True)
+class InputMask:
+    """The mask of one input of a row.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The shape of the mask.
+    names : list of str, or None
+        Names of its features, if the masker has them.
+    plot_data : object
+        Data of the input for plots, such as the tokens of a text; None for the input itself.
+    segments : array of int, or None
+        The place in the mask of each number of the input, if attributions are painted on it. None
+        if they have the shape of the mask.
+    has_neighbours : bool
+        Whether adjacent entries are neighbours, like words.
+    """
+
+    shape: tuple[int, ...]
+    names: list[str] | None = None
+    plot_data: Any = None
+    segments: IntArray | None = None
+    has_neighbours: bool = False
+
+
 @dataclass
 class MaskedRow:
     """A row whose inputs are not masked, as with `shap.maskers.Fixed`.
@@ -115,38 +133,15 @@ class MaskedRow:
         """Return the row with the draws of another repetition; itself, if it has no draws."""
         return self
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shape of the mask of each input."""
-        return [(0,) for _ in self.inputs]
-
-    @property
-    def names(self) -> list[list[str] | None]:
-        """Names of each input's features, if the masker has them."""
-        return [None for _ in self.inputs]
-
-    @property
-    def plot_data(self) -> list[Any]:
-        """Data of each input for plots, such as the tokens of a text; None for the input itself."""
-        return [None for _ in self.inputs]
-
-    @property
-    def segments(self) -> list[IntArray | None]:
-        """The place in its mask of each number of an input, where attributions are painted on it.
-
-        None for inputs whose attributions have the shape of their mask.
-        """
-        return [None for _ in self.inputs]
-
-    @property
-    def has_neighbours(self) -> list[bool]:
-        """Whether adjacent entries of each input are neighbours, like words."""
-        return [False for _ in self.inputs]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """The mask of each input."""
+        return [InputMask((0,)) for _ in self.inputs]
 
     @cached_property
     def n_entries(self) -> int:
         """Length of the mask."""
-        return int(sum(np.prod(shape) for shape in self.shapes))
+        return int(sum(np.prod(mask.shape) for mask in self.masks))
 
     def null_entries(self) -> BoolArray:
         """Return which entries of the mask change nothing, because masked values are equal."""
@@ -184,44 +179,34 @@ class MaskerRow(MaskedRow):
     masker: Any
     is_own: bool
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shape of the mask of each input; the shape of the input if the masker has no shapes."""
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """The mask of each input; in the shape of the input if the masker has no shapes."""
         if callable(getattr(self.masker, "mask_shapes", None)):
-            return [tuple(shape) for shape in self._ask(self.masker.mask_shapes)]
-        shapes = [tuple(np.shape(part)) for part in self.inputs]
-        self._check_shape(sum(int(np.prod(shape)) for shape in shapes))
-        return shapes
+            shapes = [tuple(shape) for shape in self._ask("mask_shapes")]
+        else:
+            shapes = [tuple(np.shape(part)) for part in self.inputs]
+            self._check_shape(sum(int(np.prod(shape)) for shape in shapes))
+        names, data = self._ask("feature_names"), self._ask("data_transform")
+        return [
+            InputMask(
+                shape,
+                None if names is None else list(map(str, names[index])),
+                None if data is None else data[index],
+                has_neighbours=masks_neighbours(self.masker),
+            )
+            for index, shape in enumerate(shapes)
+        ]
 
     def _check_shape(self, n_entries: int) -> None:
         """Refuse a masker whose `shape` has another number of features than its rows have."""
-        shape = getattr(self.masker, "shape", None)
-        shape = self._ask(shape) if callable(shape) else shape
+        shape = self._ask("shape") or getattr(self.masker, "shape", None)
         if isinstance(shape, tuple) and len(shape) == 2 and shape[1] not in (None, n_entries):
             raise InvalidArgumentError(
                 f"masker {type(self.masker).__name__} has shape={shape}, and a row {n_entries} "
                 "entries. Give it mask_shapes(*inputs), which returns the shape of the mask of "
                 f"each input, such as [({shape[1]},)]."
             )
-
-    @property
-    def names(self) -> list[list[str] | None]:
-        """Names of features by the masker, such as tokens."""
-        if callable(getattr(self.masker, "feature_names", None)):
-            return [[str(name) for name in names] for names in self._ask(self.masker.feature_names)]
-        return [None for _ in self.inputs]
-
-    @property
-    def plot_data(self) -> list[Any]:
-        """Data of the inputs for plots, by the masker."""
-        if callable(getattr(self.masker, "data_transform", None)):
-            return list(self._ask(self.masker.data_transform))
-        return [None for _ in self.inputs]
-
-    @property
-    def has_neighbours(self) -> list[bool]:
-        """Whether the masker is for texts or images."""
-        return [masks_neighbours(self.masker) for _ in self.shapes]
 
     def null_entries(self) -> BoolArray:
         """Return which entries change nothing: the masker's claims, confirmed by comparison.
@@ -232,9 +217,9 @@ class MaskerRow(MaskedRow):
             (hidden,) = self(np.zeros(self.n_entries, dtype=bool))
             return same(hidden.ravel(), np.asarray(self.inputs[0]).ravel())
         null = np.zeros(self.n_entries, dtype=bool)
-        if callable(getattr(self.masker, "invariants", None)):
+        if (claims := self._ask("invariants")) is not None:
             # shap claims by np.isclose, and also claims separators that it does mask.
-            claimed = np.asarray(self._ask(self.masker.invariants), dtype=bool)
+            claimed = np.asarray(claims, dtype=bool)
             null |= claimed.reshape(-1, self.n_entries).all(axis=0)
             full_mask = np.ones(self.n_entries, dtype=bool)
             full_inputs = self(full_mask) if null.any() else ()
@@ -278,7 +263,11 @@ class MaskerRow(MaskedRow):
         """The number of dimensions of each input."""
         return [np.ndim(model_input) for model_input in self.inputs]
 
-    def _ask(self, method: Callable[..., Any]) -> Any:
+    def _ask(self, name: str) -> Any:
+        """Return what a method of the masker says of the inputs; None if it has no such method."""
+        method = getattr(self.masker, name, None)
+        if not callable(method):
+            return None
         if self.is_own:
             return method(*self.inputs)
         with lock_of(self.masker):
@@ -316,10 +305,10 @@ class TabularRow(MaskedRow):
     background: npt.NDArray[Any]
     to_model_input: Callable[[npt.NDArray[Any]], Any]
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """One entry of the mask per column."""
-        return [self.row.shape]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """One entry per column."""
+        return [InputMask(self.row.shape)]
 
     def null_entries(self) -> BoolArray:
         """Return which columns equal all background rows."""
@@ -336,30 +325,10 @@ class JointRow(MaskedRow):
 
     rows: Sequence[MaskedRow]
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of the masks of all inputs."""
-        return [shape for row in self.rows for shape in row.shapes]
-
-    @property
-    def names(self) -> list[list[str] | None]:
-        """Names of the features of all inputs."""
-        return [names for row in self.rows for names in row.names]
-
-    @property
-    def plot_data(self) -> list[Any]:
-        """Data of all inputs for plots."""
-        return [data for row in self.rows for data in row.plot_data]
-
-    @property
-    def segments(self) -> list[IntArray | None]:
-        """Segments of all inputs."""
-        return [segments for row in self.rows for segments in row.segments]
-
-    @property
-    def has_neighbours(self) -> list[bool]:
-        """Whether adjacent entries of each input are neighbours."""
-        return [has for row in self.rows for has in row.has_neighbours]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """The masks of all inputs."""
+        return [mask for row in self.rows for mask in row.masks]
 
     def null_entries(self) -> BoolArray:
         """Return the null entries of all inputs."""
@@ -376,60 +345,25 @@ class JointRow(MaskedRow):
 
 
 @dataclass
-class RowWithTarget(MaskedRow):
-    """A masked row with further inputs of the model that are not masked, such as a target text.
+class RowWithTarget(JointRow):
+    """Masked inputs with further ones of the model that are not masked, such as a target text.
 
     Attributes
     ----------
-    row : MaskedRow
-        The row to mask.
     companions : callable
         Returns the further inputs; called once, when they are first needed.
     """
 
-    row: MaskedRow
     companions: Callable[[], tuple[Any, ...]]
-    _companion_inputs: tuple[Any, ...] | None = field(default=None, init=False)
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of the masks of the row."""
-        return self.row.shapes
-
-    @property
-    def names(self) -> list[list[str] | None]:
-        """Names of the features of the row."""
-        return self.row.names
-
-    @property
-    def plot_data(self) -> list[Any]:
-        """Data of the row for plots."""
-        return self.row.plot_data
-
-    @property
-    def segments(self) -> list[IntArray | None]:
-        """Segments of the row."""
-        return self.row.segments
-
-    @property
+    @cached_property
     def fixed(self) -> tuple[Any, ...]:
         """The further inputs."""
-        if self._companion_inputs is None:
-            self._companion_inputs = self.companions()
-        return self._companion_inputs
-
-    @property
-    def has_neighbours(self) -> list[bool]:
-        """Whether adjacent entries of the row are neighbours."""
-        return self.row.has_neighbours
-
-    def null_entries(self) -> BoolArray:
-        """Return the null entries of the row."""
-        return self.row.null_entries()
+        return self.companions()
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
-        """Return the masked row and the further inputs."""
-        return self.row(mask) + self.fixed
+        """Return the masked inputs and the further ones."""
+        return super().__call__(mask) + self.fixed
 
 
 def as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Table
 
@@ -19,12 +15,6 @@ _MOST_NUMBERS = 200_000
 
 _MOST_BYTES = 2**26
 """Largest size of an array, so that a changed type in a file cannot use much memory."""
-
-_CANNOT_BE_MADE = (
-    *(ArithmeticError, AttributeError, ImportError, LookupError),
-    *(RuntimeError, TypeError, ValueError),
-)
-"""Errors of NumPy and pandas for values that do not fit their type."""
 
 
 def rows_as_json(rows: Table) -> dict[str, Any] | None:
@@ -70,48 +60,31 @@ def rows_of_json(encoded: Any, path: str, n_rows: int) -> Any:
     InvalidArgumentError
         If it does not hold `n_rows` rows.
     """
-    with _refusal(path):
+    from shapley_adapters.amortized.storage import refusing
+
+    with refusing(path, "explainer"):
         if "array" in encoded:
             dtype, rows = np.dtype(encoded["dtype"]), np.array(encoded["array"], dtype=object)
             if dtype.itemsize * rows.size > _MOST_BYTES:
-                raise ValueError("an array that is too large")
+                raise ValueError("its array is too large")
             rows = rows.astype(dtype)
         else:
             rows = pd.concat([_column_of_json(column) for column in encoded["columns"]], axis=1)
         if len(rows) != n_rows:
-            raise ValueError(f"{len(rows)} instead of {n_rows} rows")
-    return named_rows(rows, encoded["names"], path) if "names" in encoded else rows
+            raise ValueError(f"it holds {len(rows)} instead of {n_rows} rows")
+        return named_rows(rows, encoded["names"]) if "names" in encoded else rows
 
 
-def named_rows(rows: Any, names: Any, path: str = "The file") -> pd.DataFrame:
-    """Return rows, (R, C), as a frame, with the names of columns in the file at `path`.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the names are invalid, or their number is not C.
-    """
-    with _refusal(path):
-        if not isinstance(names, list):
-            raise TypeError("no list of names")
-        # JSON stores tuples, the names of columns with several levels, as lists.
-        labels = [tuple(name) if isinstance(name, list) else name for name in names]
-        hash(tuple(labels))  # pandas also accepts unhashable objects, which are not names
-        frame = pd.DataFrame(rows)
-        frame.columns = pd.Index(labels)
+def named_rows(rows: Any, names: Any) -> pd.DataFrame:
+    """Return rows, (R, C), as a frame, with the names of columns that a file holds."""
+    if not isinstance(names, list):
+        raise TypeError("its names are no list")
+    # JSON stores tuples, the names of columns with several levels, as lists.
+    labels = [tuple(name) if isinstance(name, list) else name for name in names]
+    hash(tuple(labels))  # pandas also accepts unhashable objects, which are not names
+    frame = pd.DataFrame(rows)
+    frame.columns = pd.Index(labels)
     return frame
-
-
-@contextmanager
-def _refusal(path: str) -> Iterator[None]:
-    """Refuse a file of which the block cannot make rows."""
-    try:
-        yield
-    except _CANNOT_BE_MADE as error:
-        raise InvalidArgumentError(
-            f"{path} cannot be used: its header does not hold valid rows ({error}). It was changed "
-            "after it was saved; train and save again."
-        ) from error
 
 
 def _column_of_json(encoded: dict[str, Any]) -> pd.Series[Any]:

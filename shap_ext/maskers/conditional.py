@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from shapley_adapters.errors import InvalidArgumentError
 from ..argument_types import Rows
 from ..inputs.backgrounds import Background
 from ..inputs.datasets import checked_dataset, one_array
-from ..inputs.masked_rows import Mask, MaskedInputs, MaskedRow
-from ..inputs.native_frames import empty_table
+from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow
+from ..inputs.models import empty_table
 
 
 class ConditionalMasker(hosted.DrawnFeatures[Rows]):
@@ -82,8 +83,7 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
     def __call__(self, mask: BoolArray, row: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a row once for each draw of its absent features, (K, D)."""
         masks = np.broadcast_to(np.asarray(mask, dtype=bool), (1, self.shape[1]))
-        drawn: npt.NDArray[Any] = self.draws.of_row(np.asarray(row))(masks)[0]
-        return drawn
+        return self.draws.of_row(np.asarray(row))(masks)[0]
 
 
 class Gaussian(hosted.Gaussian[Rows], ConditionalMasker):
@@ -171,10 +171,10 @@ class DrawnRow(MaskedRow):
 
     draws_values = True
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """One entry of the mask per feature."""
-        return [self.draws.row.shape]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """One entry per feature."""
+        return [InputMask(self.draws.row.shape)]
 
     def repeated(self, repeat: int) -> DrawnRow:
         """Return the row with the draws of another repetition."""
@@ -217,21 +217,11 @@ class SplitRow(DrawnRow):
 
     columns: list[Any]
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Two entries of the mask per feature."""
-        return [(2 * len(self.columns),)]
-
-    @property
-    def names(self) -> list[list[str] | None]:
-        """Names of the two parts of each feature."""
-        parts = ("direct", "indirect")
-        return [[f"{column}, {part}" for part in parts for column in self.columns]]
-
-    @property
-    def plot_data(self) -> list[Any]:
-        """The row for both parts."""
-        return [np.tile(self.draws.row, 2)]
+    @cached_property
+    def masks(self) -> list[InputMask]:
+        """Two entries per feature, with the row for both of them."""
+        names = [f"{name}, {part}" for part in ("direct", "indirect") for name in self.columns]
+        return [InputMask((len(names),), names, np.tile(self.draws.row, 2))]
 
     def _drawn(self, masks: Mask) -> npt.NDArray[Any]:
         is_shown, is_given = np.split(masks, 2, axis=1)

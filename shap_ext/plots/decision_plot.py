@@ -140,7 +140,7 @@ class _Paths:
     def limits(self, plot: HostPlot) -> tuple[float, float] | None:
         """Return the x limits: those of the call, or shap's with the bands included."""
         if plot.arguments["xlim"] is not None or str(plot.arguments["link"]) == "logit":
-            return plot.arguments["xlim"]  # type: ignore[no-any-return] # the user's
+            return plot.arguments["xlim"]
         ends = np.concatenate([self.centres, self.lower, self.upper])
         half = float(np.nanmax(np.abs(ends - self.base))) * (1 + 2 * _MARGIN)
         return self.base - half, self.base + half
@@ -201,8 +201,7 @@ def _running_widths(widths: FloatArray, efficient: bool) -> FloatArray:
 def _on_axis(values: FloatArray, link: object) -> FloatArray:
     """Return values on the x axis: as they are, or as probabilities."""
     is_logit = str(link) == "logit"
-    scaled: FloatArray = scipy.special.expit(values) if is_logit else values
-    return scaled
+    return scipy.special.expit(values) if is_logit else values
 
 
 def _draw_bands(drawing: Drawing, paths: _Paths) -> None:

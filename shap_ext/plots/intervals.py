@@ -11,11 +11,7 @@ import shap
 
 from shapley_adapters.arguments import checked_probability
 from shapley_adapters.array_types import BoolArray, FloatArray
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    warn_user,
-)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation
@@ -54,8 +50,7 @@ class Intervals:
     @property
     def contain_zero(self) -> BoolArray:
         """Whether each interval contains 0; False where the error is unknown."""
-        contains: BoolArray = (self.lower <= 0) & (self.upper >= 0)
-        return contains
+        return (self.lower <= 0) & (self.upper >= 0)
 
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Intervals:
         """Return the intervals whose arrays are those of these, changed alike."""
@@ -174,5 +169,4 @@ def _width_ratios(widths: FloatArray, errors: FloatArray, level: float) -> Float
     safe = np.where(are_finite, multiples, 2 * normal)
     freedom = scipy.special.stdtridf((1 + _STORED_LEVEL) / 2, safe)
     freedom = np.where(are_finite, freedom, np.inf)
-    ratios: FloatArray = quantiles(level, freedom) / quantiles(_STORED_LEVEL, freedom)
-    return ratios
+    return quantiles(level, freedom) / quantiles(_STORED_LEVEL, freedom)

@@ -42,14 +42,12 @@ class StreamedExplanations(StreamedValues):
     @property
     def feature_names(self) -> list[Any] | None:
         """The names of the features."""
-        names: list[Any] | None = self._record.about["feature_names"]
-        return names
+        return self._record.about["feature_names"]
 
     @property
     def output_names(self) -> list[str] | None:
         """The names of the outputs, where the model has several."""
-        names: list[str] | None = self._record.about["output_names"]
-        return names
+        return self._record.about["output_names"]
 
     def __getitem__(self, rows: int | slice) -> Any:
         """Return the Explanation of a row, or of a slice of rows."""

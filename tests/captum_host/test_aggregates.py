@@ -68,7 +68,7 @@ def test_targets_in_all_forms(target):
 def test_neighbours_are_attributed_once_for_each_target_and_model():
     net, asked = network(4, 3), []
 
-    def attribute(inputs, target=None, baselines=None):
+    def attribute(inputs, target=None, baselines=None, show_progress=False):
         asked.append((len(inputs), target))
         return Exact(net).attribute(inputs, baselines=baselines, target=target)
 
@@ -80,6 +80,8 @@ def test_neighbours_are_attributed_once_for_each_target_and_model():
     ava.attribute(X, target=1, baselines=torch.ones(1, 4, dtype=torch.float64))
     assert len(asked) == 3
     ava.attribute(X, target=1, baselines=torch.zeros(1, 4, dtype=torch.float64))
+    assert len(asked) == 4
+    ava.attribute(X, target=1, baselines=torch.zeros(1, 4, dtype=torch.float64), show_progress=True)
     assert len(asked) == 4
     direct = AVA(Exact(net), DATA, n_neighbors=20)
     before = direct.attribute(X, target=1)

@@ -10,14 +10,7 @@ from captum.attr import NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
-from captum_ext import (
-    BaselineDistribution,
-    Exact,
-    LeastSquares,
-    RandomOrder,
-    Shear,
-    ValueFunction,
-)
+from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
 from captum_ext.games.forward_function_game import ForwardFunctionGame
 from captum_ext.inputs.checks import checked_baselines, checked_inputs
 from captum_ext.inputs.feature_groups import from_feature_mask

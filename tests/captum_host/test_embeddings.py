@@ -1,6 +1,7 @@
 """Tokens as players through an embedding layer, against enumeration of masked ids."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +129,7 @@ def first(net, ids):
     return net(ids)[:, 0]
 
 
+HALF: Any = 1.5
 REFUSED = {
     "no method": (lambda net: EmbeddingAttribution(net, net.words), "method of this package"),
     "trained": (
@@ -164,7 +166,7 @@ REFUSED = {
         "must read the ids of the inputs",
     ),
     "fraction": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences(), 1.5),
+        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences(), HALF),
         "whole numbers or one of them; got float",
     ),
     "distribution": (

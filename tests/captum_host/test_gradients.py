@@ -10,11 +10,7 @@ import torch
 from torch import nn
 
 from captum_ext import BaselineDistribution, Exact, OddGP
-from shapley_adapters.errors import (
-    BudgetError,
-    DerivativeError,
-    InvalidArgumentError,
-)
+from shapley_adapters.errors import BudgetError, DerivativeError, InvalidArgumentError
 
 N = 20
 

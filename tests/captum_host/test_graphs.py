@@ -12,13 +12,7 @@ from captum.attr import TextTemplateInput
 from torch import nn
 
 import shap_ext
-from captum_ext import (
-    BaselineDistribution,
-    CShapley,
-    LShapley,
-    Myerson,
-    PlayerGraph,
-)
+from captum_ext import BaselineDistribution, CShapley, LShapley, Myerson, PlayerGraph
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,

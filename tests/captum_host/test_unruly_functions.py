@@ -22,10 +22,7 @@ from captum_ext import (
     criteria,
 )
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import (
-    InvalidArgumentTypeError,
-    ModelOutputError,
-)
+from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS

@@ -18,7 +18,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
-from shapley_adapters.amortized.fitting import built  # noqa: E402
+from shapley_adapters.amortized.fitting import built, rate_of, split_rows  # noqa: E402
 from shapley_adapters.amortized.ledger import TrainingRows  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, UNet, build  # noqa: E402
 from shapley_adapters.amortized.training import (  # noqa: E402  # noqa: E402
@@ -365,7 +365,7 @@ def test_mixed_rows_are_two_real_ones_player_by_player():
     [({}, 4000, 3e-3), ({}, 16_000, 1.5e-3), ({"learning_rate": 0.1}, 16_000, 0.1)],
 )
 def test_the_more_steps_the_lower_the_rate(options, n_steps, expected):
-    assert Training(**options).rate(n_steps) == pytest.approx(expected)
+    assert rate_of(Training(**options), n_steps) == pytest.approx(expected)
 
 
 def test_gradients_are_clipped_unless_told_otherwise():
@@ -399,7 +399,7 @@ def test_held_out_rows_are_real_ones():
     game = CountingGame()
     rows = TrainingRows(game, game.x, n_real=30)
     assert rows.n_real is not None
-    held_out, kept = Training(validation_share=0.2).split(rows.n_real, game.n_rows)
+    held_out, kept = split_rows(Training(validation_share=0.2), rows.n_real, game.n_rows)
     assert len(held_out) == 6
     assert held_out.max() < 30
     np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))

@@ -12,11 +12,7 @@ pytest.importorskip("safetensors")
 from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
-from shapley_adapters.amortized.networks import (  # noqa: E402
-    EmbeddingNetwork,
-    PiecewiseLinear,
-    build,
-)
+from shapley_adapters.amortized.networks import EmbeddingNetwork, PiecewiseLinear, build  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402

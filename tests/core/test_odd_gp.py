@@ -12,12 +12,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp import posterior
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import (
-    FunctionGame,
-    TableGame,
-    random_game,
-    smooth_game,
-)
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game, smooth_game
 from tests.helpers.zoo import GAMES, tabulated
 
 OPTIONS = ["learned", "equal"]

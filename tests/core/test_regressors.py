@@ -18,7 +18,7 @@ from sklearn.ensemble import (  # noqa: E402
 import shap_ext  # noqa: E402
 from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.networks import BoostedTrees  # noqa: E402
+from shapley_adapters.amortized.networks import boosted_trees  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
@@ -61,7 +61,7 @@ def test_trees_are_those_of_scikit_learn():
         random_state=0,
     )
     wanted = np.stack([grown.fit(X, label).predict(X) for label in labels.T], axis=1)
-    trees, single = BoostedTrees([5], 3, 1, rounds=40), BoostedTrees([5], 1, 1, rounds=40)
+    trees, single = boosted_trees([5], 3, 1, rounds=40), boosted_trees([5], 1, 1, rounds=40)
     trees.learn(X.astype(np.float64), labels, 0)
     np.testing.assert_allclose(trees(torch.as_tensor(X))[:, :, 0].numpy(), wanted, atol=1e-6)
     single.learn(X.astype(np.float64), labels[:, 1:2], 0)

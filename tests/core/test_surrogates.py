@@ -14,12 +14,10 @@ pytest.importorskip("safetensors")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.fitting import built  # noqa: E402
+from shapley_adapters.amortized.fitting import built, split_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    SurrogateTraining,
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
+from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 
 # The second column is a copy of the first; the third is more likely where the first is large.
 KINDS = np.array([[a, a, b, c] for a in range(3) for b in (0, 1, *[1] * a) for c in range(2)])
@@ -40,7 +38,7 @@ def classifier(x):
 
 def fitted(predict=model, rows=ROWS, players=PLAYERS, network="mlp", options=None, **training):
     training = {"epochs": 12, "seed": 0, "rows_per_step": 32, "coalitions": 4} | training
-    options = SurrogateTraining(network=network, network_options=options, **training)
+    options = SurrogateOptions(network=network, network_options=options, **training)
     return TrainedSurrogate.fit(rows, predict(rows), players, options)
 
 
@@ -82,8 +80,8 @@ def test_probabilities_stay_probabilities():
 def test_validation_tells_the_errors(predict):
     """Against the definitions, on the held-out rows, whose coalitions are of all sizes alike."""
     surrogate = fitted(predict, epochs=40)
-    training = SurrogateTraining(seed=0)
-    held_out, kept = training.split(len(ROWS), len(ROWS))
+    training = SurrogateOptions(seed=0)
+    held_out, kept = split_rows(training, len(ROWS), len(ROWS))
     rows, outputs = ROWS[held_out], predict(ROWS)
     wanted, mean, scale = outputs[held_out], outputs[kept].mean(0), outputs[kept].std(0)
 
@@ -123,7 +121,7 @@ def test_places_of_a_player_come_and_go_together():
             assert (x[:, 0][x[:, 1] == 0] == 0).all()
             return self.layers(x)
 
-    training = SurrogateTraining(epochs=1, seed=0, network=Watching())
+    training = SurrogateOptions(epochs=1, seed=0, network=Watching())
     TrainedSurrogate.fit(pairs, model(ROWS), players, training)
     marks = np.concatenate(seen[1:])  # the first are those that try the network
     np.testing.assert_array_equal(marks[:, :4], marks[:, :3:-1])
@@ -175,7 +173,7 @@ def test_rows_may_be_views_in_any_order():
 )
 def test_files_of_all_networks_give_the_same_numbers(rows, network, options, tmp_path):
     outputs = model(ROWS)
-    training = SurrogateTraining(epochs=2, seed=0, network=network, network_options=options)
+    training = SurrogateOptions(epochs=2, seed=0, network=network, network_options=options)
     surrogate = TrainedSurrogate.fit(rows, outputs, PLAYERS, training)
     surrogate.save(tmp_path / "a")
     loaded = TrainedSurrogate.load(tmp_path / "a")

@@ -15,10 +15,8 @@ from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    SurrogateTraining,
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
+from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
 BOUNDED = settings(
@@ -60,7 +58,7 @@ def surrogate(network, options=None):
         ROWS,
         ROWS.sum(axis=(1, 2, 3))[:, None].astype(float),
         np.arange(16),
-        SurrogateTraining(epochs=1, seed=0, coalitions=2, network=network, network_options=options),
+        SurrogateOptions(epochs=1, seed=0, coalitions=2, network=network, network_options=options),
     )
 
 

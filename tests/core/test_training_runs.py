@@ -10,13 +10,12 @@ pytest.importorskip("safetensors")
 
 from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.fitting import split_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
-    SurrogateTraining,
-    TrainedSurrogate,
-)
+from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
+from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 
 N_PLAYERS = 5
@@ -46,7 +45,7 @@ def explainer(network="mlp", **options):
 def surrogate(network="mlp", **options):
     options = {"epochs": 6, "seed": 0, "coalitions": 4, "rows_per_step": 16} | options
     outputs = Curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
-    training = SurrogateTraining(network=network, **options)
+    training = SurrogateOptions(network=network, **options)
     return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training)
 
 
@@ -72,7 +71,7 @@ def test_the_best_epoch_is_kept(fit):
     made = fit(validation_evaluations=2**N_PLAYERS, learning_rate=0.3, epochs=12)
     errors = [record.absolute_error for record in made.history]
     assert np.argmin(errors) < len(errors) - 1
-    held_out, _ = Training(seed=0).split(len(ROWS), len(ROWS))
+    held_out, _ = split_rows(Training(seed=0), len(ROWS), len(ROWS))
     found = made.explain(Curved(), ROWS, efficient=True).estimate.values[held_out]
     wanted = game_shapley_values(Curved())[held_out]
     assert np.abs(found - wanted).sum(axis=1).mean() == pytest.approx(min(errors), rel=1e-4)
@@ -223,7 +222,7 @@ def test_few_rows_like_those_trained_on_are_far_from_them(learned):
 def test_held_out_gaps_are_those_of_the_network(learned):
     training = Training(seed=0)
     game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
-    held_out, _ = training.split(300, 300)
+    held_out, _ = split_rows(training, 300, 300)
     gaps = learned.explain(game, game.x, efficient=True).efficiency_gaps[held_out]
     known = learned.gaps
     assert known.sizes[0] == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-4)

@@ -189,8 +189,10 @@ def test_saved_explainers_have_the_same_options():
 @each_host
 def test_the_best_epoch_is_that_of_the_values_that_are_returned(make):
     """Without `efficient`, errors on held-out rows are those of the network's own values."""
+    from shapley_adapters.amortized.fitting import split_rows
+
     made = fitted(make(efficient=False, **FEW))
-    held_out, _ = made._training().split(len(X), len(X))
+    held_out, _ = split_rows(made._training(), len(X), len(X))
     exact = shap.Explainer(curved, REFERENCE, algorithm="enumeration")(X[held_out]).values
     if make is through_shap:
         found = made(X[held_out]).values

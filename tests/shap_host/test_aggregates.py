@@ -11,11 +11,7 @@ import shap_ext
 from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.optional import HAS_TORCH, torch
 from tests.shap_host.games import (
@@ -102,6 +98,9 @@ def test_neighbours_are_explained_anew_on_other_terms():
         sizes.append(len(model.calls) - before)
     assert sizes[0] > 0 < sizes[2]
     assert sizes[1] == sizes[3] == 0
+    n_calls = len(model.calls)  # no numbers depend on these two
+    explainer(rows(2, 9), max_evals=200, silent=False, batch_size=7)
+    assert len(model.calls) == n_calls
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from shap_ext import ShearExplainer
-from shap_ext.games.dense_game import TabularGame
 from shap_ext.games.links import LinkedAverage
+from shap_ext.games.table_games import TabularGame
 from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError
 from shapley_adapters.torch_support.array_module import ArrayModule

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shap_ext
-from shap_ext.games.dense_game import masked_by_background
+from shap_ext.games.table_games import masked_by_background
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
@@ -68,7 +68,7 @@ def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
     dtype, n_background, monkeypatch
 ):
     """Zeros keep their sign, missing numbers their bits, and whole numbers do not overflow."""
-    monkeypatch.setattr("shap_ext.games.dense_game._BLOCK_BYTES", 100)
+    monkeypatch.setattr("shap_ext.games.table_games._BLOCK_BYTES", 100)
     rng = np.random.default_rng(0)
     table = rng.integers(-128, 128, size=(9, 5)).astype(dtype)
     if table.dtype.kind in "fc":

@@ -55,8 +55,7 @@ class Aggregate:
         shares = np.ones(len(known))
         if self.shared_weights is not None and self.shared_weights[list(known)].any():
             shares = self.shared_weights[list(known)]
-        mean: FloatArray = np.average(list(known.values()), axis=0, weights=shares)
-        return mean
+        return np.average(list(known.values()), axis=0, weights=shares)
 
 
 class Aggregator:
@@ -110,8 +109,7 @@ class Aggregator:
             return values
         sizes = np.linalg.norm(values, ord=_NORMS[self.scale], axis=-1, keepdims=True)
         mean = sizes.sum(axis=0) / np.maximum((sizes > 0).sum(axis=0), 1)
-        scaled: FloatArray = values / np.where(sizes > 0, sizes, 1.0) * mean
-        return scaled
+        return values / np.where(sizes > 0, sizes, 1.0) * mean
 
 
 @dataclass(frozen=True)

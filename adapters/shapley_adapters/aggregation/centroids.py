@@ -54,17 +54,14 @@ def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:
     Otherwise each input is solved by convex optimisation.
     """
     if order == power == 2:
-        mean: FloatArray = candidates.mean(axis=0)
-        return mean
+        return candidates.mean(axis=0)
     if order == power == 1:
-        median: FloatArray = np.median(candidates, axis=0)
-        return median
+        return np.median(candidates, axis=0)
     if order == power:
         return _minimum_of_each_feature(candidates, power)
     flat = candidates.reshape(len(candidates), -1, candidates.shape[-1])
     nearest = [_minimum_of_one_input(flat[:, row], order, power) for row in range(flat.shape[1])]
-    centroids: FloatArray = np.array(nearest).reshape(candidates.shape[1:])
-    return centroids
+    return np.array(nearest).reshape(candidates.shape[1:])
 
 
 def _minimum_of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
@@ -76,8 +73,7 @@ def _minimum_of_each_feature(candidates: FloatArray, power: float) -> FloatArray
         step = (middle - candidates) / scale
         slope = (np.sign(step) * np.abs(step) ** (power - 1)).sum(axis=0)
         low, high = np.where(slope <= 0, middle, low), np.where(slope >= 0, middle, high)
-    root: FloatArray = low + (high - low) / 2
-    return root
+    return low + (high - low) / 2
 
 
 def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
@@ -89,15 +85,13 @@ def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> Flo
     scaled = (points - middle) / scale
     kink = _optimal_candidate(scaled, order) if power == 1 else None
     if kink is not None:
-        candidate: FloatArray = points[kink]
-        return candidate
+        return points[kink]
 
     def total(at: FloatArray) -> float:
         return float((np.linalg.norm(at - scaled, ord=order, axis=1) ** power).sum())
 
     def slope(at: FloatArray) -> FloatArray:
-        slopes: FloatArray = _slopes(at, scaled, order, power).sum(axis=0)
-        return slopes
+        return _slopes(at, scaled, order, power).sum(axis=0)
 
     optimum = scipy.optimize.minimize(
         total,
@@ -127,8 +121,7 @@ def _slopes(at: FloatArray, points: FloatArray, order: float, power: float) -> F
     away = np.linalg.norm(step, ord=order, axis=1, keepdims=True)
     share = np.abs(step) / np.where(away > 0, away, 1.0)
     direction = np.sign(step) * share ** (order - 1)
-    slopes: FloatArray = power * away ** (power - 1) * direction
-    return slopes
+    return power * away ** (power - 1) * direction
 
 
 def _optimal_candidate(points: FloatArray, order: float) -> int | None:

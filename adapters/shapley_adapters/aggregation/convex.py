@@ -29,8 +29,7 @@ _NEAR_VERTEX = 0.95
 @one_blas_thread()
 def combined(weights: FloatArray, candidates: FloatArray) -> FloatArray:
     """Return Σ_i w_i g_i of candidates, (G, …)."""
-    values: FloatArray = np.tensordot(weights, candidates, axes=1)
-    return values
+    return np.tensordot(weights, candidates, axes=1)
 
 
 def complexity_loss(candidates: FloatArray) -> Loss:
@@ -56,10 +55,9 @@ def sensitivity_loss(
     def loss(weights: FloatArray) -> FloatArray:
         distances = np.linalg.norm(combined(weights, differences), axis=2)
         distances = np.where(is_neighbour, distances, 0.0)
-        distance: FloatArray = (
+        return (
             distances.max(axis=1) if largest else distances.sum(axis=1) / is_neighbour.sum(axis=1)
         )
-        return distance
 
     return loss
 
@@ -259,8 +257,7 @@ def _descend(loss: Loss, start: FloatArray) -> FloatArray:
 def _on_simplex(weights: FloatArray) -> FloatArray:
     """Return the weights on the simplex; rounding or a finite difference may have moved them."""
     positive = np.clip(weights, 0.0, None)
-    on_simplex: FloatArray = positive / positive.sum()
-    return on_simplex
+    return positive / positive.sum()
 
 
 def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray:
@@ -275,5 +272,4 @@ def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray
             f"weights must hold one number for each of the {n_candidates} candidates, finite and "
             f"not negative, at least one positive; got {array.tolist()}."
         )
-    shares: FloatArray = array / array.sum()
-    return shares
+    return array / array.sum()

@@ -48,8 +48,7 @@ def descend(candidates: FloatArray, n_steps: int) -> FloatArray:
     is_empty = (options == 0).all(axis=2)
     is_empty[:n_candidates] = False
     best = np.where(is_empty, np.inf, levels).argmin(axis=0)
-    lowest: FloatArray = options[best, np.arange(n_rows)]
-    return lowest
+    return options[best, np.arange(n_rows)]
 
 
 def _walk(points: FloatArray, steps: FloatArray, n_steps: int) -> FloatArray:
@@ -78,8 +77,7 @@ def _walk(points: FloatArray, steps: FloatArray, n_steps: int) -> FloatArray:
 def _level(total: FloatArray, weighted: FloatArray) -> FloatArray:
     """Return the complexity ln S − (Σ|φ| ln|φ|) / S; infinite if all attributions are zero."""
     safe = np.where(total > 0, total, 1.0)
-    level: FloatArray = np.where(total > 0, np.log(safe) - weighted / safe, np.inf)
-    return level
+    return np.where(total > 0, np.log(safe) - weighted / safe, np.inf)
 
 
 def shrink(

@@ -13,8 +13,7 @@ from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 
 def name_of(explainer: Any) -> str:
     """Return the name of an explainer, a method or a function, for messages."""
-    name: str = getattr(explainer, "__name__", type(explainer).__name__)
-    return name
+    return getattr(explainer, "__name__", type(explainer).__name__)
 
 
 def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:

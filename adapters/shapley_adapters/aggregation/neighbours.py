@@ -227,5 +227,4 @@ def averaged_over_neighbours(weights: FloatArray, explained: Any) -> FloatArray:
     explained : array, (R, k, …)
         Its explanation.
     """
-    values: FloatArray = np.einsum("rk,rk...->r...", weights, np.asarray(explained))
-    return values
+    return np.einsum("rk,rk...->r...", weights, np.asarray(explained))

@@ -14,18 +14,11 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..arguments import (
-    checked_choice,
-    checked_count,
-    checked_positive,
-    checked_probability,
-    checked_seed,
-)
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
 from ..pipeline.one_round import BY_MEAN_SPEED
 from ..torch_support.random_state import seeded
-from ..training_fields import ScheduleOptions
+from ..training_options import Schedule
 
 
 @dataclass(frozen=True)
@@ -53,62 +46,39 @@ class Progress:
         """Remaining seconds until bars appear; None for no bars."""
         return None if self.delay is None else max(0.0, self._start + self.delay - time.monotonic())
 
-    def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
+    def bar(self, part: str, total: int, unit: str) -> tqdm[Any]:
         """Return the bar of a part, to be used in a `with` statement."""
         delay, text = self.remaining_delay, self.description(part)
         shown: dict[str, Any] = {"disable": delay is None, "delay": delay or 0.0, **BY_MEAN_SPEED}
-        return tqdm(total=total, initial=initial, desc=text, unit=f" {unit}", **shown)
+        return tqdm(total=total, desc=text, unit=f" {unit}", **shown)
 
 
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
 """The default learning rate, and the largest number of steps with it."""
 
-RATE_SCHEDULES = ("one_cycle", "constant")
-
 WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
-ScheduleT = TypeVar("ScheduleT", bound="Schedule")
 
 
-class Schedule(ScheduleOptions):
-    """Epochs, learning rate and held-out rows of a training by AdamW; the options are checked."""
+def rate_of(schedule: Schedule, n_steps: int) -> float:
+    """Return the largest learning rate for a number of steps; more steps have a smaller one."""
+    if schedule.learning_rate is not None:
+        return schedule.learning_rate
+    return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
 
-    rows_per_step: int
-    seed: Any  # an int, once it is checked
 
-    def __post_init__(self) -> None:
-        self.seed = checked_seed(self.seed)
-        for name in ("epochs", "rows_per_step", *["patience"] * (self.patience is not None)):
-            setattr(self, name, checked_count(name, getattr(self, name)))
-        checked_choice("learning_rate_schedule", self.learning_rate_schedule, RATE_SCHEDULES)
-        checked_probability("validation_share", self.validation_share)
-        for name in ("learning_rate", "max_gradient_norm"):
-            if getattr(self, name) is not None:
-                checked_positive(name, getattr(self, name))
-
-    @classmethod
-    def of(cls: type[ScheduleT], options: object) -> ScheduleT:
-        """Return the training that the options of a host describe."""
-        return cls(**{name: getattr(options, name) for name in cls.__dataclass_fields__})
-
-    def rate(self, n_steps: int) -> float:
-        """Return the largest learning rate for a number of steps; more steps have a smaller one."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
-
-    def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
-        """Return the held-out rows, drawn from the real rows, and the training rows."""
-        if n_real < 2:
-            raise InvalidArgumentError(
-                f"Training needs at least 2 rows, one of which is held out; got {n_real}."
-            )
-        order = np.random.default_rng([self.seed, 0]).permutation(n_real)
-        n_held_out = min(n_real - 1, max(1, round(self.validation_share * n_real)))
-        training_rows = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
-        return np.sort(order[:n_held_out]), training_rows
+def split_rows(schedule: Schedule, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
+    """Return the held-out rows, drawn from the real rows, and the training rows."""
+    if n_real < 2:
+        raise InvalidArgumentError(
+            f"Training needs at least 2 rows, one of which is held out; got {n_real}."
+        )
+    order = np.random.default_rng([schedule.seed, 0]).permutation(n_real)
+    n_held_out = min(n_real - 1, max(1, round(schedule.validation_share * n_real)))
+    training_rows = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
+    return np.sort(order[:n_held_out]), training_rows
 
 
 def fit(
@@ -145,7 +115,7 @@ def fit(
         If no epoch had a finite error.
     """
     n_steps = schedule.epochs * -(-len(training_rows) // schedule.rows_per_step)
-    rate = schedule.rate(n_steps)
+    rate = rate_of(schedule, n_steps)
     device = next(network.parameters()).device
     optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=weight_decay)
     cycle = None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..arguments import checked_choice, checked_count
 from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError
-from ..training_fields import ScikitRegressor
+from ..training_options import ScikitRegressor
 
 OPTIONS = "student_options (network_options of a Surrogate)"
 """The argument with the options of a network, for messages."""
@@ -148,8 +148,7 @@ class EmbeddingNetwork(nn.Module):
             return attributions
         sums = attributions.new_zeros(x.shape[0], self.n_players, attributions.shape[2])
         players = torch.as_tensor(self.players, device=x.device)
-        of_players: Tensor = sums.index_add(1, players, attributions)
-        return of_players
+        return sums.index_add(1, players, attributions)
 
 
 def _checked_players(
@@ -204,8 +203,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of rows, (B, …)."""
-        attributions: Tensor = self.layers(x).unflatten(1, self.shape)
-        return attributions
+        return self.layers(x).unflatten(1, self.shape)
 
 
 _MOST_LEVELS = 30
@@ -291,7 +289,7 @@ class FittedRegressor(nn.Module):
     Its own random state is set where it is None, so that the seed decides everything.
     """
 
-    def __init__(self, regressor: ScikitRegressor | None, n_players: int, n_outputs: int) -> None:
+    def __init__(self, regressor: ScikitRegressor, n_players: int, n_outputs: int) -> None:
         super().__init__()
         self.regressor: Any = copy.deepcopy(regressor)
         self.shape = (n_players, n_outputs)
@@ -332,8 +330,10 @@ class FittedRegressor(nn.Module):
             ) from cause
 
 
-class BoostedTrees(FittedRegressor):
-    """Gradient boosted trees of scikit-learn, a regressor for each player and output, for tables.
+def boosted_trees(
+    input_shape: Sequence[int], n_players: int, n_outputs: int, rounds: int = 100, levels: int = 6
+) -> FittedRegressor:
+    """Return gradient boosted trees of scikit-learn, for each player and output, for tables.
 
     Parameters
     ----------
@@ -346,33 +346,23 @@ class BoostedTrees(FittedRegressor):
     levels : int
         Largest depth of a tree.
     """
-
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        n_players: int,
-        n_outputs: int,
-        rounds: int = 100,
-        levels: int = 6,
-    ) -> None:
-        del input_shape  # the trees learn it
-        trees: Any = HistGradientBoostingRegressor(
-            max_iter=rounds,
-            max_depth=levels,
-            min_samples_leaf=_LEAST_IN_LEAF,
-            l2_regularization=_SHRINKAGE,
-            early_stopping=False,
-        )
-        if n_players * n_outputs > 1:
-            trees = MultiOutputRegressor(trees)
-        super().__init__(trees, n_players, n_outputs)
+    del input_shape  # the trees learn it
+    trees: Any = HistGradientBoostingRegressor(
+        max_iter=rounds,
+        max_depth=levels,
+        min_samples_leaf=_LEAST_IN_LEAF,
+        l2_regularization=_SHRINKAGE,
+        early_stopping=False,
+    )
+    trees = trees if n_players * n_outputs == 1 else MultiOutputRegressor(trees)
+    return FittedRegressor(trees, n_players, n_outputs)
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
     "embeddings": EmbeddingNetwork,
     "unet": UNet,
-    "trees": BoostedTrees,
+    "trees": boosted_trees,
 }
 """The students by their names. Loading a file builds modules of these classes only."""
 

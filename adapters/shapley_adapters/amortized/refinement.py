@@ -81,8 +81,7 @@ class RemainingGame(SomeRows):
         if len(others):
             values[others] = super().__call__(rows[others], coalitions[others])
         additive = np.einsum("pm,pmk->pk", players.astype(float), self.additive_part[rows])
-        remaining: ValueArray = values - additive
-        return remaining
+        return values - additive
 
 
 def refined(game: Game, predicted: Estimate, settings: Settings) -> Estimate:
@@ -143,8 +142,7 @@ def _used_share(prediction: Estimate) -> FloatArray:
     sizes = (prediction.values**2).sum(axis=1)
     errors = (prediction.standard_errors**2).sum(axis=1)
     ratios = np.divide(errors, sizes, out=np.ones_like(sizes), where=sizes > 0)
-    share: FloatArray = np.clip((1 - ratios) / (1 - _TRUSTED), 0.0, 1.0)
-    return share
+    return np.clip((1 - ratios) / (1 - _TRUSTED), 0.0, 1.0)
 
 
 def _averaged(regressed: Estimate, prediction: Estimate) -> Estimate:

@@ -148,8 +148,7 @@ class StatedErrors:
 
     def far_rows(self, distances: FloatArray) -> IntArray:
         """Return the rows that are far from the training rows, from distances, (R,)."""
-        rows: IntArray = np.flatnonzero(distances > _FAR * self.largest)
-        return rows
+        return np.flatnonzero(distances > _FAR * self.largest)
 
     def _distances(self, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return logarithms of squared distances, up to the largest held-out one and beyond."""
@@ -161,13 +160,11 @@ class StatedErrors:
         """Return the factor of variances by the distance."""
         near, far = self._distances(distances)
         exponents = self.slope * near + self.slope_beyond * far
-        growth: FloatArray = np.exp(np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
-        return growth
+        return np.exp(np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
 
     def _relative_gaps(self, gaps: ValueArray) -> FloatArray:
         """Return the mean square of each row's gaps, relative to the held-out ones."""
-        relative: FloatArray = ((gaps / np.array(self.gap_sizes)) ** 2).mean(axis=1)
-        return relative
+        return ((gaps / np.array(self.gap_sizes)) ** 2).mean(axis=1)
 
     def _factors(self, distances: FloatArray, gaps: ValueArray) -> FloatArray:
         """Return the factor of variances of each row, (R,)."""
@@ -203,8 +200,7 @@ class StatedErrors:
             weighted = replace(self, gap_weight=float(np.exp(log_weight)))
             factors = weighted._factors(held_out.distances, held_out.gaps)
             stated: FloatArray = np.exp(level) * factors[:, None, None] * others
-            total: FloatArray = np.maximum(stated + held_out.variances, 1e-30)
-            return total
+            return np.maximum(stated + held_out.variances, 1e-30)
 
         def misfit(parameters: FloatArray) -> float:
             logs = np.log(variances(*parameters))
@@ -240,8 +236,7 @@ def _misfit(squares: FloatArray, log_variances: FloatArray) -> float:
 
 def _uncertain(active: BoolArray) -> BoolArray:
     """Return which players have errors: the active ones of rows with more than one of them."""
-    are_uncertain: BoolArray = active & (active.sum(axis=1) > 1)[:, None]
-    return are_uncertain
+    return active & (active.sum(axis=1) > 1)[:, None]
 
 
 def _mean_squares(rows: RowsWithErrors) -> tuple[FloatArray, FloatArray]:
@@ -256,8 +251,7 @@ def _sizes(rows: RowsWithErrors) -> FloatArray:
     pooled = squares.sum(axis=(0, 1)) / max(float(counts.sum()), 1.0)
     smallest = 1e-4 * (rows.errors**2).mean(axis=(0, 1))
     mean = (squares.sum(axis=0) + _PSEUDO_ROWS * pooled) / (counts.sum(axis=0) + _PSEUDO_ROWS)
-    sizes: FloatArray = np.sqrt(np.maximum(mean, np.maximum(smallest, 1e-30)))
-    return sizes
+    return np.sqrt(np.maximum(mean, np.maximum(smallest, 1e-30)))
 
 
 def _sizes_without_each(rows: RowsWithErrors, sizes: FloatArray) -> FloatArray:
@@ -265,8 +259,7 @@ def _sizes_without_each(rows: RowsWithErrors, sizes: FloatArray) -> FloatArray:
     squares, counts = _mean_squares(rows)
     n_rows = counts.sum(axis=0) + _PSEUDO_ROWS
     others = (sizes**2 * n_rows - squares) / np.maximum(n_rows - counts, 1.0)
-    without: FloatArray = np.maximum(others, 0.05 * sizes**2)
-    return without
+    return np.maximum(others, 0.05 * sizes**2)
 
 
 def _student(relative: FloatArray) -> tuple[float, float]:

@@ -36,7 +36,7 @@ FORMAT, _KEY = 8, "shapley_ext"
 _REMEDY = "Copy the original file again, or train and save again."
 
 _UNFIT = (
-    *(ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError),
+    *(ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, RuntimeError),
     *(TypeError, ValueError, safetensors.SafetensorError, pickle.UnpicklingError),
 )
 """Errors that reading a file, or building what it describes, raises where it was changed."""

@@ -8,7 +8,7 @@ before training. With M = XᵀWX it is the loss of the regression itself (FastSH
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,9 +22,9 @@ from ..errors import InvalidArgumentError
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.game import SomeRows
-from ..training_fields import TargetOptions
+from ..training_options import Schedule, TargetOptions
 from .explainer_network import ExplainerNetwork
-from .fitting import WEIGHT_DECAY, Schedule, fit
+from .fitting import WEIGHT_DECAY, fit, split_rows
 from .ledger import TrainingRows, estimated
 from .networks import EmbeddingNetwork, FittedRegressor, is_regressor
 from .stated_errors import RowsWithErrors, StatedErrors
@@ -171,12 +171,11 @@ class Training(Schedule, TargetOptions):
     expectation and removes most of the variance. `"fastshap"` is the loss of FastSHAP (Eq. 7).
     """
 
-    rows_per_step: int = 64
-    seed: int = 0
+    seed: Any = 0
     labels: str = LABELS[0]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self._check_schedule()
         self.labels = checked_choice("labels", self.labels, TARGETS)
         is_at_once = self.student == "trees" or is_regressor(self.student)
         if is_at_once and self.labels not in LABELS:
@@ -189,6 +188,11 @@ class Training(Schedule, TargetOptions):
             checked_count("evaluations", self.evaluations, minimum=4)
         if self.validation_evaluations is not None:
             checked_count("validation_evaluations", self.validation_evaluations)
+
+    @classmethod
+    def of(cls, options: object) -> Training:
+        """Return the training that the options of a host describe."""
+        return cls(**{name: getattr(options, name) for name in cls.__dataclass_fields__})
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return the evaluations per row, for labels in total, for other targets per epoch."""
@@ -267,7 +271,7 @@ class Objective:
     def __post_init__(self, n_shifted: int) -> None:
         rows, training = self.rows, self.training
         n_rows = rows.game.n_rows
-        self.held_out, self.training_rows = training.split(rows.n_real or n_rows, n_rows)
+        self.held_out, self.training_rows = split_rows(training, rows.n_real or n_rows, n_rows)
         self._value_held_out_rows(2 * (len(self.held_out) + n_shifted))
         self.evaluations = self.validation_evaluations + 2 * len(self.training_rows)
         self._labels: Tensor | None = None

@@ -7,6 +7,7 @@ the gap v(N) − v(∅) − Σφ, which is known after v(N) is evaluated, is lar
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +77,7 @@ def mixed_rows(
     first, second = rng.integers(0, len(rows), size=(2, n_mixed))
     is_first = rng.random((n_mixed, int(players.max()) + 1)) < 0.5
     takes_first = is_first[:, players].reshape(n_mixed, *rows.shape[1:])
-    mixed_rows: npt.NDArray[np.generic] = np.where(takes_first, rows[first], rows[second])
-    return mixed_rows
+    return np.where(takes_first, rows[first], rows[second])
 
 
 def n_shifted_rows(n_training: int) -> int:
@@ -85,18 +85,8 @@ def n_shifted_rows(n_training: int) -> int:
     return int(np.clip(n_training // 8, _FEWEST, _MOST))
 
 
-def rows_to_shift(n_training: int, n_numbers: int, seed: int) -> IntArray:
-    """Return which training rows, of `n_numbers` each, to shift: all, or a part to save memory."""
-    n_rows = min(_MOST_USED, max(_MOST, _MOST_NUMBERS // max(1, n_numbers)))
-    if n_training <= n_rows:
-        return np.arange(n_training)
-    chosen = np.random.default_rng([seed, 9]).choice(n_training, n_rows, replace=False)
-    indices: IntArray = np.sort(chosen)
-    return indices
-
-
-def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArray[Any]:
-    """Return rows, (n, …), that are shifted away from the training rows.
+def shifted_rows(rows: Any, seed: int, n_numbers: int | None = None) -> Any:
+    """Return rows, an array or a frame, that are shifted away from the training rows.
 
     Some or all numbers of a row are moved: by noise, by a constant, or away from their mean. Whole
     numbers may be codes of categories, which a model may refuse if it does not know them. Columns
@@ -106,15 +96,21 @@ def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArr
 
     Parameters
     ----------
-    rows : array, (R, …)
-        The training rows.
-    n_shifted : int
-        Number of rows to return.
+    rows : array or DataFrame, (R, …)
+        The training rows. If they are many, a part of them is used, to save memory.
     seed : int
         Seed of the shifts.
+    n_numbers : int, optional
+        The numbers of a row, if it has other parts; by default those of `rows`.
     """
+    n_shifted, n_numbers = n_shifted_rows(len(rows)), n_numbers or math.prod(rows.shape[1:])
+    is_frame, n_used = isinstance(rows, pd.DataFrame), max(_MOST, _MOST_NUMBERS // (n_numbers or 1))
+    if len(rows) > (n_used := min(_MOST_USED, n_used)):
+        used = np.random.default_rng([seed, 9]).choice(len(rows), n_used, replace=False)
+        rows = (rows.iloc if is_frame else rows)[np.sort(used)]
     rng = np.random.default_rng([seed, 7])
-    flat = rows.reshape(len(rows), -1)
+    values = rows.to_numpy(dtype=object) if is_frame else rows
+    flat = values.reshape(len(values), -1)
     base, others = flat[rng.integers(0, len(flat), size=(2, n_shifted))]
     # All numbers of a row are moved, or a random part of them.
     shares = np.where(rng.random(n_shifted) < 0.5, 1.0, rng.random(n_shifted))
@@ -126,14 +122,9 @@ def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArr
         numbers = flat[:, columns].astype(np.float64)
         moved = _moved(base[:, columns].astype(np.float64), numbers, rng)
         shifted[:, columns] = np.where(affected[:, columns], moved, base[:, columns])
-    reshaped: npt.NDArray[Any] = shifted.reshape(n_shifted, *rows.shape[1:])
-    return reshaped
-
-
-def shifted_frame(rows: pd.DataFrame, n_shifted: int, seed: int) -> pd.DataFrame:
-    """Return a frame of shifted rows with the columns and types of `rows`."""
-    values = shifted_rows(rows.to_numpy(dtype=object), n_shifted, seed)
-    return pd.DataFrame(values, columns=rows.columns).astype(rows.dtypes)
+    if is_frame:
+        return pd.DataFrame(shifted, columns=rows.columns).astype(rows.dtypes)
+    return shifted.reshape(n_shifted, *values.shape[1:])
 
 
 def _moved(base: FloatArray, numbers: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -145,21 +136,14 @@ def _moved(base: FloatArray, numbers: FloatArray, rng: np.random.Generator) -> F
     noise = rng.normal(size=base.shape) * spread
     constant = rng.choice([-1.0, 1.0], size=(n, 1)) * spread
     moved = base + factor * np.choose(kind, [noise, constant, base - centre])
-    return _within_domain(moved, numbers)
-
-
-def _within_domain(moved: FloatArray, numbers: FloatArray) -> FloatArray:
-    """Return numbers that are nowhere negative, or above 1, where the training rows are not.
-
-    A model may take their logarithms, or read them as probabilities.
-    """
+    # Nowhere negative, or above 1, where the numbers of the training rows are not: a model may take
+    # their logarithms, or read them as probabilities.
     lowest, highest = numbers.min(axis=0), numbers.max(axis=0)
     are_positive = lowest >= 0
     are_shares = are_positive & (highest <= 1)
-    bounded: FloatArray = np.clip(
+    return np.clip(
         moved, np.where(are_positive, lowest, -np.inf), np.where(are_shares, highest, np.inf)
     )
-    return bounded
 
 
 def _is_fraction(column: npt.NDArray[Any]) -> bool:
@@ -203,22 +187,16 @@ class ReferenceRows:
         for start in range(0, len(inputs), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             rows = network.flattened(inputs[part])
-            squares = _different(rows, self.rows) if is_whole else _squares(rows, self.rows)
+            if is_whole:
+                counts = [(row != self.rows).sum(dim=1).min() for row in rows]
+                squares = torch.stack(counts).double()
+            else:
+                # Without matrix products, whose rounding would depend on the number of rows.
+                exact = "donot_use_mm_for_euclid_dist"
+                nearest = torch.cdist(rows, self.rows, compute_mode=exact).min(dim=1).values
+                squares = nearest.double().clamp(max=_LARGEST_DISTANCE) ** 2
             distances[part] = np.sqrt(squares.numpy() / max(1, rows.shape[1]))
         return distances
-
-
-def _squares(rows: Tensor, references: Tensor) -> Tensor:
-    """Return squared Euclidean distances to the nearest reference, (R,)."""
-    # Without matrix products, whose rounding would depend on the number of rows.
-    distances = torch.cdist(rows, references, compute_mode="donot_use_mm_for_euclid_dist")
-    return distances.min(dim=1).values.double().clamp(max=_LARGEST_DISTANCE) ** 2
-
-
-def _different(rows: Tensor, references: Tensor) -> Tensor:
-    """Return the smallest number of different entries, (R,)."""
-    counts = [(row != references).sum(dim=1).min() for row in rows]
-    return torch.stack(counts).double() if counts else torch.zeros(0, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -249,22 +227,15 @@ class HeldOutGaps:
         sizes = np.maximum(np.sqrt((gaps**2).mean(axis=0)), rounding)
         return cls(tuple(sizes.tolist()), float((np.abs(gaps) / sizes).max()), len(held_out))
 
-    @property
-    def limit(self) -> float:
-        """The largest gap without a warning, divided by the sizes."""
-        share = _FALSE_ALARMS / (2 * len(self.sizes))
-        return max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
-
     def relative(self, gaps: ValueArray) -> FloatArray:
         """Return the largest of each row's gaps, (R, K), divided by the sizes, as (R,)."""
-        relative_gaps: FloatArray = (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
-        return relative_gaps
+        return (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
 
     def rows_beyond(self, gaps: ValueArray) -> IntArray:
         """Return the rows with unusually large gaps, (R, K); none if gaps are NaN.
 
-        These are the rows with gaps above `limit`. If the number of rows above the largest gap of
-        the held-out rows is too large for chance, all of those are returned.
+        These are the rows with gaps too large for chance. If too many rows for chance are above the
+        largest gap of the held-out rows, all of those are returned.
         """
         relative = self.relative(gaps)
         beyond: IntArray = np.flatnonzero(relative > self.largest)
@@ -272,7 +243,9 @@ class HeldOutGaps:
         n_remaining = len(gaps) - np.arange(len(beyond))
         if np.prod(n_remaining / (n_remaining + self.n_rows)) < _FALSE_CALLS:
             return beyond
-        return beyond[relative[beyond] > self.limit]
+        share = _FALSE_ALARMS / (2 * len(self.sizes))
+        limit = max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
+        return beyond[relative[beyond] > limit]
 
 
 def predictions_and_gaps(
@@ -289,8 +262,7 @@ def with_residual(
 ) -> AttributionArray:
     """Share gaps, (R, K), equally among the active players."""
     share = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
-    shared: AttributionArray = values + share * gaps[:, None]
-    return shared
+    return values + share * gaps[:, None]
 
 
 def warn_of_rows(rows: IntArray, n_rows: int, reason: str, advice: str = "") -> None:

@@ -76,8 +76,7 @@ class Selection:
 def all_coalitions(n_players: int) -> CoalitionArray:
     """Return all 2^M coalitions, (2^M, M); player j is in coalition c where bit j of c is set."""
     numbers = np.arange(2**n_players)
-    coalitions: CoalitionArray = (numbers[:, None] >> np.arange(n_players)) % 2 == 1
-    return coalitions
+    return (numbers[:, None] >> np.arange(n_players)) % 2 == 1
 
 
 def end_points(n_players: int) -> CoalitionArray:
@@ -187,8 +186,7 @@ def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
         The number of first coalitions.
     """
     is_served = positions.max(axis=2) < n_coalitions
-    counts: IntArray = np.logical_and.accumulate(is_served, axis=1).sum(axis=1)
-    return counts
+    return np.logical_and.accumulate(is_served, axis=1).sum(axis=1)
 
 
 def first_occurrences(words: WordArray) -> IntArray:
@@ -207,8 +205,7 @@ def first_occurrences(words: WordArray) -> IntArray:
     start = np.maximum.accumulate(np.where(starts, np.arange(n_coalitions), 0), axis=1)
     first = np.empty(order.size, dtype=np.intp)
     first[order] = order.ravel()[start + offsets]
-    indices: IntArray = first.reshape(order.shape) - offsets
-    return indices
+    return first.reshape(order.shape) - offsets
 
 
 def pack(coalitions: CoalitionArray) -> WordArray:
@@ -242,15 +239,13 @@ def kernel_mass(n_players: int) -> FloatArray:
     """Return the Shapley-kernel weight of all coalitions of size 1, …, M − 1, scaled to sum 1."""
     sizes = np.arange(1, n_players)
     weights = 1.0 / (sizes * (n_players - sizes))
-    mass: FloatArray = weights / weights.sum()
-    return mass
+    return weights / weights.sum()
 
 
 def smaller_sizes(members: CoalitionArray) -> IntArray:
     """Return the size of the smaller one of each coalition, (n, M), and its complement, (n,)."""
     n_members = members.sum(axis=1)
-    smaller: IntArray = np.minimum(n_members, members.shape[1] - n_members)
-    return smaller
+    return np.minimum(n_members, members.shape[1] - n_members)
 
 
 def ranks_within_sizes(sizes: IntArray) -> IntArray:

@@ -1,8 +1,8 @@
-"""Rows whose absent features are drawn given the present ones."""
+"""Rows whose absent features are drawn given the present ones, and checks of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -14,7 +14,49 @@ from ..arguments import checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.fingerprints import as_words, fingerprint
-from .coalition_cache import CoalitionCache
+
+_CACHE_BYTES = 2**27
+
+
+@dataclass
+class CoalitionCache:
+    """The latest arrays, or other things with `nbytes`, of keys such as coalitions.
+
+    Threads may share a cache: entries are only replaced by equal ones. Copies in other processes
+    start empty.
+
+    Attributes
+    ----------
+    compute : callable
+        Returns those of keys, (n, D). That of a key must not depend on the others.
+    """
+
+    compute: Callable[[npt.NDArray[Any]], Sequence[Any] | npt.NDArray[Any]]
+    _known: dict[bytes, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __call__(self, keys: BoolArray | npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Return the arrays of keys, (P, …)."""
+        return np.stack(self.entries(keys))
+
+    def entries(self, keys: BoolArray | npt.NDArray[np.int64]) -> list[Any]:
+        """Return what is computed of each key."""
+        names = [key.tobytes() for key in keys]
+        known = self._known
+        firsts = {name: index for index, name in enumerate(names) if name not in known}
+        if firsts:
+            computed = self.compute(keys[list(firsts.values())])
+            # A new dictionary, because another thread may read the old one.
+            known = known | dict(zip(firsts, computed, strict=True))
+            if len(known) * computed[0].nbytes <= _CACHE_BYTES:
+                self._known = known
+            else:
+                self._known = {}
+        return [known[name] for name in names]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the arrays out: they may be large, and are computed again."""
+        return {"compute": self.compute, "_known": {}}
+
 
 _BITS = 32
 
@@ -84,8 +126,7 @@ class ShiftedPoints:
         shifts = np.where(masks.any(axis=1, keepdims=True), shifts ^ row_shift, shifts)
         dimensions = np.maximum(np.cumsum(~masks, axis=1) - 1, 0)  # (P, D)
         words = self._points.T[dimensions].swapaxes(1, 2) ^ shifts[:, None]
-        points: FloatArray = (words + 0.5) * 2.0**-_BITS  # the middle of their cells: never 0 or 1
-        return points
+        return (words + 0.5) * 2.0**-_BITS  # the middle of their cells: never 0 or 1
 
     def _drawn_shifts(self, keys: npt.NDArray[np.int64]) -> Words:
         """Return the shifts of repetitions and coalitions, (n, D)."""
@@ -236,3 +277,39 @@ class Sampled:
                 )
             filled.append(np.where(mask, row, drawn))
         return np.array(filled)
+
+
+def checked_numbers(values: npt.NDArray[Any], names: Sequence[Any] | None) -> FloatArray:
+    """Return data, (N, D), as finite numbers.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If a column has values that are not numbers.
+    InvalidArgumentError
+        If a value is missing or infinite.
+    """
+    columns = values.T if values.dtype.kind == "O" else [values]
+    for place, column in enumerate(columns):
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentTypeError(
+                f"data holds values that are not numbers, such as {column.flat[0]!r} in "
+                f"{named_column(place, names)}. Categorical and Forest take categories; the "
+                "other distributions need data of numbers only."
+            ) from error
+    numbers = np.array(values, dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
+        row, column = bad[0]
+        raise InvalidArgumentError(
+            f"data holds {numbers[row, column]} in row {row}, {named_column(column, names)}. The "
+            "distribution is fitted to complete rows: drop the others, or fill them in."
+        )
+    return numbers
+
+
+def named_column(column: int, names: Sequence[Any] | None) -> str:
+    """Return a column for messages: by its name, or by its index."""
+    return f"column {column}" if names is None else f"column {names[column]!r}"

@@ -11,8 +11,7 @@ import scipy  # which loads its submodules where they are used
 
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from .coalition_cache import CoalitionCache
-from .columns import named_column
+from .draws import CoalitionCache, named_column
 from .weighted_rows import WeightedRows, codes_of
 
 _N_TREES, _LEAST_LEAF = 20, 3
@@ -46,8 +45,7 @@ class _FittedTrees:
         if not own:  # no feature is present
             return np.ones(len(self.leaves))
         together = self.leaves == own
-        weights: FloatArray = (together / together.sum(axis=0)).mean(axis=1)
-        return weights
+        return (together / together.sum(axis=0)).mean(axis=1)
 
 
 @dataclass

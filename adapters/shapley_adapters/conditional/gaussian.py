@@ -14,8 +14,7 @@ from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..graphs.causal_graph import CausalEdges, CausalGraph, CausalOrder, read_causal_graph
 from ..workers import one_blas_thread
-from .coalition_cache import CoalitionCache
-from .columns import checked_numbers
+from .draws import CoalitionCache, checked_numbers
 
 _LEAST_EIGENVALUE = 1e-8
 """Correlation matrices with less than that are taken for singular."""
@@ -196,8 +195,7 @@ def _normal_scores(values: FloatArray, ordered: FloatArray) -> FloatArray:
         below = np.searchsorted(others, own, side="left")
         until = np.searchsorted(others, own, side="right")
         ranks[:, column] = (below + 1 + np.maximum(until, below + 1)) / 2
-    scores: FloatArray = scipy.special.ndtri(np.clip(ranks, 1, n_rows) / (n_rows + 1))
-    return scores
+    return scipy.special.ndtri(np.clip(ranks, 1, n_rows) / (n_rows + 1))
 
 
 Confounded: TypeAlias = "bool | Sequence[Any]"

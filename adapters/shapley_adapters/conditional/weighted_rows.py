@@ -13,8 +13,7 @@ import numpy.typing as npt
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..workers import one_blas_thread
-from .coalition_cache import CoalitionCache
-from .columns import named_column
+from .draws import CoalitionCache, named_column
 from .gaussian import Gaussian
 
 _WEIGHTS_AT_ONCE = 2**22

@@ -361,8 +361,7 @@ def _gradient(
         (gradient,) = torch.autograd.grad(
             output, presence, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
-    optional_gradient: torch.Tensor | None = gradient
-    return optional_gradient
+    return gradient
 
 
 def _collected(

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..array_types import (
-    CoalitionArray,
-    FloatArray,
-    IntArray,
-    ScoreArray,
-    ValueArray,
-)
+from ..array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
 from ..errors import DerivativeError, InvalidArgumentError, warn_user
 from ..games.game import Game
 from .choices import DERIVATIVES

@@ -82,8 +82,7 @@ def ranking(values: FloatArray, order: str = "value") -> IntArray:
 def first_features(values: FloatArray, counts: IntArray, order: str = "value") -> CoalitionArray:
     """Return the coalitions of the first features of each ranking, (…, T, M), for T counts."""
     rank = np.argsort(ranking(values, order), axis=-1)  # rank of each feature
-    coalitions: CoalitionArray = rank[..., None, :] < counts[:, None]
-    return coalitions
+    return rank[..., None, :] < counts[:, None]
 
 
 def counts_of_steps(n_features: int, n_steps: int | None) -> IntArray:
@@ -107,8 +106,7 @@ def absolute_error(attributions: Any, exact: Any) -> FloatArray:
         In the units of the attributions. No evaluations of the model.
     """
     values, truth = _pair(attributions, exact)
-    error: FloatArray = np.abs(values - truth).sum(axis=-1)
-    return error
+    return np.abs(values - truth).sum(axis=-1)
 
 
 def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> FloatArray:
@@ -130,8 +128,7 @@ def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> 
     values, truth = _pair(attributions, exact)
     weights = 1 / np.arange(1, values.shape[-1] + 1)
     hits = ranking(values, order) == ranking(truth, order)
-    accuracy: FloatArray = hits @ weights / weights.sum()
-    return accuracy
+    return hits @ weights / weights.sum()
 
 
 def _pair(attributions: Any, exact: Any) -> tuple[FloatArray, FloatArray]:
@@ -178,5 +175,4 @@ def entropy_of_shares(values: FloatArray) -> FloatArray:
     largest = sizes.max(axis=-1, keepdims=True)
     sizes = sizes / np.where(largest > 0, largest, 1.0)  # so that no sum overflows
     total = sizes.sum(axis=-1, keepdims=True)
-    entropies: FloatArray = scipy.special.entr(sizes / np.where(total > 0, total, 1.0)).sum(axis=-1)
-    return entropies
+    return scipy.special.entr(sizes / np.where(total > 0, total, 1.0)).sum(axis=-1)

@@ -34,14 +34,12 @@ class CoalitionErrors:
     @property
     def mean(self) -> FloatArray:
         """The mean over rows, (K,)."""
-        mean: FloatArray = self.of_rows.mean(axis=0)
-        return mean
+        return self.of_rows.mean(axis=0)
 
     @property
     def standard_error(self) -> FloatArray:
         """Standard error of the mean, (K,), as if the rows were drawn at random."""
-        error: FloatArray = self.of_rows.std(axis=0, ddof=1) / np.sqrt(len(self.of_rows))
-        return error
+        return self.of_rows.std(axis=0, ddof=1) / np.sqrt(len(self.of_rows))
 
     def __sub__(self, other: CoalitionErrors) -> CoalitionErrors:
         """Return the difference for each row: its standard error is much smaller than theirs."""
@@ -116,8 +114,7 @@ def fit_errors(
         np.asarray(explain(rows[rng.integers(len(data), size=len(data))]), dtype=np.float64)
         for _ in range(n_fits)
     ]
-    errors: FloatArray = np.std(attributions, axis=0, ddof=1)
-    return errors
+    return np.std(attributions, axis=0, ddof=1)
 
 
 def mse_v(game: Game, *, n_coalitions: int = 200, seed: int | None = 0) -> CoalitionErrors:
@@ -224,8 +221,7 @@ def _inner_coalitions(
     if n_players <= _MOST_BITS:
         n_inner = 2**n_players - 2
         numbers = 1 + np.sort(rng.permutation(n_inner)[:n_coalitions])
-        inner: CoalitionArray = (numbers[:, None] >> np.arange(n_players)) & 1 == 1
-        return inner
+        return (numbers[:, None] >> np.arange(n_players)) & 1 == 1
     drawn = rng.random((n_coalitions, n_players)) < 0.5
     different: CoalitionArray = np.unique(drawn, axis=0)
     return different[(~different).any(axis=1) & different.any(axis=1)]

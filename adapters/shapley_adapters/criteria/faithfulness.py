@@ -52,8 +52,7 @@ def own_values(game: Game, coalitions: CoalitionArray) -> ValueArray:
     table = CoalitionTable(of_rows, np.full(n_rows, of_rows.shape[1]))
     values = _checked(_evaluated(game, table), n_outputs)
     by_output = values.reshape(n_rows, n_outputs, n_coalitions, n_outputs)
-    of_own_output: ValueArray = np.einsum("rkck->rkc", by_output)
-    return of_own_output
+    return np.einsum("rkck->rkc", by_output)
 
 
 def _evaluated(game: Game, table: CoalitionTable) -> ValueArray:
@@ -228,8 +227,7 @@ def _rounding(values: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         is_single = (values == values.astype(np.float32)).all(axis=-1, keepdims=True)
     precision = np.where(is_single, np.finfo(np.float32).eps, np.finfo(np.float64).eps)
-    rounding: FloatArray = 16 * precision * np.abs(values).max(axis=-1, keepdims=True)
-    return rounding
+    return 16 * precision * np.abs(values).max(axis=-1, keepdims=True)
 
 
 def _distinct(subsets: CoalitionArray) -> CoalitionArray:
@@ -256,14 +254,12 @@ class Curve:
     def area(self) -> FloatArray:
         """The area under the curve by trapezoids, (R,) or (R, K): a mean of the values."""
         middle = (self.values[..., 1:] + self.values[..., :-1]) / 2
-        areas: FloatArray = middle @ np.diff(self.fractions)
-        return areas
+        return middle @ np.diff(self.fractions)
 
     @property
     def mean(self) -> FloatArray:
         """The mean over rows, (T,) or (K, T)."""
-        means: FloatArray = self.values.mean(axis=0)
-        return means
+        return self.values.mean(axis=0)
 
     @property
     def standard_error(self) -> FloatArray:
@@ -271,8 +267,7 @@ class Curve:
         n_rows = len(self.values)
         if n_rows == 1:
             return np.full(self.values.shape[1:], np.nan)
-        errors: FloatArray = self.values.std(axis=0, ddof=1) / np.sqrt(n_rows)
-        return errors
+        return self.values.std(axis=0, ddof=1) / np.sqrt(n_rows)
 
 
 def insertion_curve(

@@ -17,11 +17,7 @@ from ..arguments import (
     checked_seed,
 )
 from ..array_types import BoolArray, FloatArray
-from ..errors import (
-    InvalidArgumentError,
-    ModelOutputError,
-    warn_user,
-)
+from ..errors import InvalidArgumentError, ModelOutputError, warn_user
 from ..torch_support.tensor_arrays import array_of
 from .attribution_arrays import check_same_shape, checked_attributions
 
@@ -90,12 +86,8 @@ class Neighbourhood:
                     "Pass the largest difference of outputs that is still the same prediction, "
                     "such as keep=0.1, or pass keep='all'."
                 )
-            keeps_class: BoolArray = of_neighbours.argmax(axis=2) == outputs.argmax(axis=1)[:, None]
-            return keeps_class
-        keeps_outputs: BoolArray = (np.abs(of_neighbours - outputs[:, None]) <= self.keep).all(
-            axis=2
-        )
-        return keeps_outputs
+            return of_neighbours.argmax(axis=2) == outputs.argmax(axis=1)[:, None]
+        return (np.abs(of_neighbours - outputs[:, None]) <= self.keep).all(axis=2)
 
     def _steps(self, n_numbers: int, rng: np.random.Generator) -> FloatArray:
         movable = np.ones(n_numbers, dtype=bool)
@@ -362,8 +354,7 @@ def distance_function(distance: Distance) -> Callable[[FloatArray, FloatArray], 
     order = NORM_ORDERS[checked_choice("distance", distance, tuple(NORM_ORDERS))]
 
     def norm(a: FloatArray, b: FloatArray) -> FloatArray:
-        lengths: FloatArray = np.linalg.norm(a - b, ord=order, axis=-1)
-        return lengths
+        return np.linalg.norm(a - b, ord=order, axis=-1)
 
     return norm
 

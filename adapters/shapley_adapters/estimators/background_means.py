@@ -56,8 +56,7 @@ class DrawnUnits:
     @property
     def signs(self) -> FloatArray:
         """1 for the members of the first coalition of each unit, −1 for others, (U, M)."""
-        signs: FloatArray = np.where(self.coalitions[self.first], 1.0, -1.0)
-        return signs
+        return np.where(self.coalitions[self.first], 1.0, -1.0)
 
     def parts(self) -> tuple[FloatArray, FloatArray]:
         """Return the odd and the even part of each unit and draw, (G, U, D).
@@ -177,8 +176,7 @@ def _variances(
     total = (freedom * are_pooled).sum(axis=1, keepdims=True)
     pooled = of_pooled / np.where(total > 0, total, 1.0)
     spread = (squares + POOLED * pooled) / (freedom + POOLED)
-    variances: FloatArray = spread * (shares**2).sum(axis=1)
-    return variances
+    return spread * (shares**2).sum(axis=1)
 
 
 def _ridge_effects(
@@ -239,8 +237,7 @@ class _Regression:
     def within(self, values: FloatArray) -> FloatArray:
         """Return values less the means of their units, (G, U, D), 0 where nothing is drawn."""
         values = values * self.drawn
-        found: FloatArray = values - self.drawn * (values * self.shares).sum(axis=2, keepdims=True)
-        return found
+        return values - self.drawn * (values * self.shares).sum(axis=2, keepdims=True)
 
     def solved(self, penalties: FloatArray, n_steps: int, tolerance: float) -> FloatArray:
         """Return the effects, (G, M, D), at a penalty of each game, (G,)."""
@@ -248,8 +245,7 @@ class _Regression:
         scales = 1 / (self.energies[:, None] + penalties)
 
         def product(one: FloatArray, other: FloatArray) -> FloatArray:
-            found: FloatArray = ((one * other) @ self.population).sum(axis=1)[:, None, None]
-            return found
+            return ((one * other) @ self.population).sum(axis=1)[:, None, None]
 
         effects, left = np.zeros_like(self.target), self.target
         step = scales * left
@@ -266,8 +262,7 @@ class _Regression:
             before, size = size, product(left, scaled)
             step = scaled + size / np.maximum(before, 1e-300) * step
         effects = self.axes @ effects
-        centred: FloatArray = effects - (effects @ self.population)[..., None]
-        return centred
+        return effects - (effects @ self.population)[..., None]
 
     def leverages(self, penalty: float) -> FloatArray:
         """Return the leverages of units in the regression of a row that they are drawn with, (U,).
@@ -280,5 +275,4 @@ class _Regression:
         for _ in range(_FIXED_POINT):
             others = self.squares @ (1 / (self.energies / (1 + taken) + penalty))
             taken = float(self.weights @ others / np.maximum(self.weights.sum(), 1e-300))
-        found: FloatArray = others / (1 + others)
-        return found
+        return others / (1 + others)

@@ -25,10 +25,10 @@ class Best(OddGP):
        random orders, which have up to four times the default budget.
 
     An estimator's time is counted by its operations, that of the model is measured by a few
-    evaluations, at most 5 %. Times are rounded to a factor of four, so that the choice repeats. With `max_seconds`, it is
-    what errs least within that time. A call of the method that was chosen, with its budget
-    (`last_estimate.budget`) and `seed`, repeats the numbers exactly. In streams, odd
-    Gaussian-process regression is taken.
+    evaluations, at most 5 %. Times are rounded to a factor of four, so that the choice repeats.
+    With `max_seconds`, it is what errs least within that time. A call of the method that was
+    chosen, with its budget (`last_estimate.budget`) and `seed`, repeats the numbers exactly. In
+    streams, odd Gaussian-process regression is taken.
     """
 
     declaration: ClassVar[Declaration | None] = Declaration("best")

@@ -118,8 +118,7 @@ def variances_of_errors(draws: FoldedDraws, errors: FloatArray) -> FloatArray:
     drawn_shares = np.divide(n_drawn, n_open, out=np.zeros_like(counts), where=n_open > 0)
     of_drawn = np.divide(shares, n_drawn, out=np.zeros_like(counts), where=n_drawn > 0)
     factors = np.where(is_drawn, of_drawn[sizes] ** 2 * drawn_shares[sizes], counts[sizes] ** -2.0)
-    variances: FloatArray = (draws.coefficients**2 * factors[:, None]).T @ errors
-    return variances
+    return (draws.coefficients**2 * factors[:, None]).T @ errors
 
 
 def freedom_of_sums(variances: FloatArray, fourths: FloatArray, number: int) -> FloatArray:

@@ -43,8 +43,7 @@ class ConstrainedFit:
         """Return the coefficients, (R, M, K), of `targets`, (R, n, K), that sum to `totals`."""
         equal = totals[:, None] / self.design.shape[1]  # (R, 1, K)
         unexplained = targets - self.design.sum(axis=1)[:, None] * equal
-        coefficients: FloatArray = equal + self.operator @ unexplained
-        return coefficients
+        return equal + self.operator @ unexplained
 
 
 def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFit:
@@ -169,8 +168,7 @@ class SparseFit:
         # The direction of the constrained solution from the unconstrained one.
         direction = self._solve(np.ones((len(self.order), 1)))
         missing = totals[:, None] - coefficients.sum(axis=1, keepdims=True)
-        constrained: FloatArray = coefficients + direction / direction.sum() * missing
-        return constrained
+        return coefficients + direction / direction.sum() * missing
 
     def _solve(self, right: FloatArray) -> FloatArray:
         """Solve the normal equations for the right sides, (M, B)."""

@@ -77,8 +77,7 @@ class CoalitionDraws(UnitDesign):
         share = (sizes / self.members.shape[1])[:, None]
         total = (values[:, 1] - values[:, 0])[:, None]
         line = (share - 0.5) * total if self.is_paired else values[:, :1] + share * total
-        centred_targets: FloatArray = targets - line
-        return centred_targets
+        return targets - line
 
 
 def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
@@ -176,8 +175,7 @@ class FoldedDraws(CoalitionDraws):
     @property
     def sizes(self) -> IntArray:
         """The size of the smaller coalition of each pair, less 1, (n,)."""
-        sizes: IntArray = self.members.sum(axis=1) - 1
-        return sizes
+        return self.members.sum(axis=1) - 1
 
     @property
     def coefficients(self) -> FloatArray:
@@ -332,8 +330,7 @@ def _completing(numbers: FloatArray, counts: FloatArray) -> FloatArray:
     n_remaining = counts - np.cumsum(np.ceil(numbers - 1e-9), axis=0)
     is_over = (n_remaining < 0) & (numbers > 0)
     is_first = is_over & (np.cumsum(is_over, axis=0) == 1)
-    completing: FloatArray = np.where(is_first, np.inf, np.where(is_over, 0.0, numbers))
-    return completing
+    return np.where(is_first, np.inf, np.where(is_over, 0.0, numbers))
 
 
 def _pairs(

@@ -70,10 +70,7 @@ def _variances_by_players(
     mean = (squares * (freedom > 0)).sum(axis=1, keepdims=True) / max(1.0, float(freedom.sum()))
     relative = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0)
     ratios = relative / np.where(freedom > 0, freedom, 1.0)
-    expected: FloatArray = mean * np.maximum(
-        1 + _ridge_predictions(ratios - 1, freedom, coalitions), _LEAST_RATIO
-    )
-    return expected
+    return mean * np.maximum(1 + _ridge_predictions(ratios - 1, freedom, coalitions), _LEAST_RATIO)
 
 
 def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -> FloatArray:
@@ -94,8 +91,7 @@ def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -
     mean = float(inner @ shares / max(1.0, inner.sum()))
     found = mean + _ridge_predictions((shares - mean)[None], inner, coalitions)[0]
     number = inner.sum() / (coalitions.shape[1] + 1)
-    chances: FloatArray = (number * np.clip(found, 0.0, 1.0) + 0.5) / (number + 1)
-    return chances
+    return (number * np.clip(found, 0.0, 1.0) + 0.5) / (number + 1)
 
 
 def most_surprising(
@@ -148,10 +144,8 @@ def _ridge_predictions(
             gram += part @ part.T
         gram *= weights
         kept = np.linalg.solve(gram + 2.0 * n_players * np.eye(n_coalitions), targets.T)
-        of_coalitions: FloatArray = (gram @ kept).T
-        return of_coalitions
+        return (gram @ kept).T
     signs = np.where(coalitions, 1.0, -1.0)
     weighted = signs * weights[:, None]
     moments = weighted.T @ signs + 2.0 * n_players * np.eye(n_players)
-    fitted: FloatArray = (signs @ np.linalg.solve(moments, weighted.T @ targets.T)).T
-    return fitted
+    return (signs @ np.linalg.solve(moments, weighted.T @ targets.T)).T

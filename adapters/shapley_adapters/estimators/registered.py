@@ -138,8 +138,8 @@ def options_from(estimator: Any, texts: Mapping[str, str]) -> Callable[[KindT], 
     estimator : type
         A class with the methods of `Estimator`, usually a frozen dataclass.
     texts : mapping
-        The host's texts: the descriptions of `"parameters"`, of `"independent_rows"` and of the
-        options of each structure, and `"examples"`.
+        The host's texts: the descriptions of `"shared"` parameters, of `"independent_rows"` and of
+        the options of each structure, and `"examples"`.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def options_from(estimator: Any, texts: Mapping[str, str]) -> Callable[[KindT], 
         host_class.__annotations__ = annotations | inspect.get_annotations(kind)
         host_class._make, host_class._option_names = staticmethod(make), tuple(options)
         host_class.name, host_class.structure = declaration.name, structure
-        shared = [texts["parameters"]]
+        shared = [texts["shared"]]
         shared += [texts["independent_rows"]] if declaration.is_random else []
         shared += [texts[structure]] if structure else []
         argument = _IN_EXAMPLES.get(structure or "", "")
@@ -198,7 +198,7 @@ def class_from_estimator(
     base: type[Any],
     suffix: str,
     estimator: Any,
-    texts: Mapping[str, str],
+    texts: dict[str, str],
     recipe: tuple[Any, ...],
 ) -> Any:
     """Return a class of a host for an estimator of another package, whose results are checked.
@@ -218,7 +218,7 @@ def class_from_estimator(
     members = {"__module__": estimator.__module__, "recipe": recipe}
     kind: Any = Registered(f"{estimator.__name__}{suffix}", (base,), members)
     # No examples: they import our classes.
-    options_from(estimator, {**texts, "examples": ""})(kind)
+    options_from(estimator, texts | {"examples": ""})(kind)
     kind._estimator = lambda self: with_checks(base._estimator(self))
     return kind
 

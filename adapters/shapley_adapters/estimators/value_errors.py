@@ -178,8 +178,7 @@ class ValueErrors:
         present, absent = size_weights(coalitions.shape[1])
         sizes = coalitions.sum(axis=1)
         weights = np.where(coalitions, present[sizes][:, None], absent[sizes][:, None])
-        variances: FloatArray = 2 * (weights**2).T @ self.odd
-        return variances
+        return 2 * (weights**2).T @ self.odd
 
 
 def weighted_sums(weights: SparseMatrix, values: FloatArray) -> FloatArray:

@@ -14,13 +14,7 @@ import numpy.typing as npt
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
-from ..errors import (
-    ModelOutputError,
-    NonFiniteValueError,
-    ShapleyExtError,
-    row_number,
-    warn_user,
-)
+from ..errors import ModelOutputError, NonFiniteValueError, ShapleyExtError, row_number, warn_user
 from ..torch_support.tensor_arrays import array_of
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game
@@ -278,8 +272,7 @@ def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArr
         Weight of each background row, 1 in all; None for equal weights.
     """
     if outputs.shape[1] == 1:  # taking a mean of ones is slow
-        only: FloatArray = outputs[:, 0]
-        return only
+        return outputs[:, 0]
     mean: FloatArray
     mean = outputs.mean(axis=1) if weights is None else (outputs * weights[:, None]).sum(axis=1)
     return mean

@@ -216,13 +216,11 @@ class WrappedGame(Game):
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""
-        active: BoolArray = self.game.active_players()
-        return active
+        return self.game.active_players()
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows."""
-        digests: list[bytes] = self.game.row_fingerprints()
-        return digests
+        return self.game.row_fingerprints()
 
 
 _OF_INNER_GAME = (
@@ -272,5 +270,4 @@ class SomeRows(WrappedGame):
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K)."""
-        values: ValueArray = self.game(self.rows[rows], coalitions)
-        return values
+        return self.game(self.rows[rows], coalitions)

@@ -177,13 +177,11 @@ class ValuedGame(WrappedGame):
     @property
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there are."""
-        obstacle: str | None = self.game.derivative_obstacle
-        return obstacle
+        return self.game.derivative_obstacle
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones in the model's precision."""
-        ones: torch.Tensor = self.game.fully_present(n_points)
-        return ones
+        return self.game.fully_present(n_points)
 
     def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
         """Return the values of the outputs at `presence`, (P, 1)."""
@@ -221,18 +219,15 @@ class ValuedGame(WrappedGame):
             means = background_mean(of_classes, self.background_weights)
         else:  # the logarithm of the mean of probabilities
             means = self._mean_logarithms(of_classes)
-        values: ValueArray = (self._weights[rows] * means).sum(axis=1, keepdims=True)
-        return values
+        return (self._weights[rows] * means).sum(axis=1, keepdims=True)
 
     def _mean_logarithms(self, of_classes: FloatArray) -> FloatArray:
         """Return the logarithm of the mean over the background, (P, K), from logarithms."""
         weights = self.background_weights
         if weights is not None:
-            weighted: FloatArray = scipy.special.logsumexp(of_classes, axis=1, b=weights[:, None])
-            return weighted
+            return scipy.special.logsumexp(of_classes, axis=1, b=weights[:, None])
         n_background = of_classes.shape[1]
-        equal: FloatArray = scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
-        return equal
+        return scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
 
     def _class_values(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
         """Return log-probabilities, or plain outputs for the margin, of at least two classes."""
@@ -273,8 +268,7 @@ class ValuedGame(WrappedGame):
                 "almost 1, so that they may be rounded probabilities or logits. Pass "
                 f"ValueFunction({kind!r}, scale='probabilities') or scale='logits'."
             )
-        are_probabilities: BoolArray = looks_so & (distance <= _ROUNDING)
-        return are_probabilities
+        return looks_so & (distance <= _ROUNDING)
 
 
 def _class_weights(

@@ -116,8 +116,7 @@ def squared_error(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArr
     squares: FloatArray = (predictions - labels) ** 2
     if squares.ndim == 1:
         return squares
-    sums: FloatArray = squares.sum(axis=1)
-    return sums
+    return squares.sum(axis=1)
 
 
 def cross_entropy(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
@@ -135,8 +134,7 @@ def cross_entropy(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArr
             f"{probabilities.shape[1]} classes, counted from 0."
         )
     of_labels = probabilities[np.arange(len(labels)), labels]
-    losses: FloatArray = -np.log(np.maximum(of_labels, _LEAST_PROBABILITY))
-    return losses
+    return -np.log(np.maximum(of_labels, _LEAST_PROBABILITY))
 
 
 def _check_probabilities(probabilities: FloatArray) -> None:
@@ -214,8 +212,7 @@ class LossGame(WrappedGame):
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the negative losses, (P, 1)."""
-        values: ValueArray = self.game.reduced(rows, coalitions, self._negative_losses)
-        return values
+        return self.game.reduced(rows, coalitions, self._negative_losses)
 
     def _negative_losses(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
         """Return the negative losses, (P, 1), of outputs for the background, (P, B, K)."""

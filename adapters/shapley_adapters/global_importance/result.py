@@ -91,18 +91,15 @@ class SampledRows(SomeRows):
     @property
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there are."""
-        obstacle: str | None = self.game.derivative_obstacle
-        return obstacle
+        return self.game.derivative_obstacle
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones in the model's precision."""
-        ones: torch.Tensor = self.game.fully_present(n_points)
-        return ones
+        return self.game.fully_present(n_points)
 
     def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
         """Return the values of the outputs at `presence`, (P, K)."""
-        values: torch.Tensor = self.game.presence_values(self.rows[rows], presence)
-        return values
+        return self.game.presence_values(self.rows[rows], presence)
 
 
 _POSITIVE, _NEGATIVE = "#ff0051", "#008bfb"
@@ -414,8 +411,7 @@ def _bias_of_absolute(values: AttributionArray, errors: AttributionArray) -> Flo
     t = np.minimum(sizes, 30.0)  # p(30) is 0 beside the rounding of x
     density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
     excess = 2 * errors * (density - t * scipy.special.ndtr(-t))
-    bias: FloatArray = (1 + np.sqrt(2)) / np.sqrt(3) * excess.mean(axis=0)
-    return bias
+    return (1 + np.sqrt(2)) / np.sqrt(3) * excess.mean(axis=0)
 
 
 def draw_bars(frame: pd.DataFrame, title: str, confidence: float, ax: Axes | None) -> Any:

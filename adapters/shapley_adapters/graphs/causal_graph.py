@@ -196,8 +196,7 @@ class _Reader:
 
     def unread(self) -> list[int]:
         """Return the features that were not named."""
-        unread: list[int] = np.flatnonzero(~self._is_read).tolist()
-        return unread
+        return np.flatnonzero(~self._is_read).tolist()
 
     def _is_name(self, entry: Any) -> bool:
         try:

@@ -203,8 +203,7 @@ def set_weights(sizes: IntArray, n_next: IntArray) -> FloatArray:
     It is the probability that in a random order a given member is the last one of the set, and the
     whole boundary comes after it, so that the member completes the set as a component.
     """
-    weights: FloatArray = 1.0 / (sizes * scipy.special.comb(sizes + n_next, n_next))
-    return weights
+    return 1.0 / (sizes * scipy.special.comb(sizes + n_next, n_next))
 
 
 def boundary_weights(sizes: IntArray, n_next: IntArray) -> FloatArray:

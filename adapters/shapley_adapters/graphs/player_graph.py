@@ -168,14 +168,12 @@ class PlayerGraph:
     @property
     def degrees(self) -> IntArray:
         """The number of neighbours of each player, (M,)."""
-        counts: IntArray = np.bincount(self.edges.ravel(), minlength=self.n_players)
-        return counts
+        return np.bincount(self.edges.ravel(), minlength=self.n_players)
 
     @cached_property
     def components(self) -> IntArray:
         """The index of each player's component, (M,)."""
-        labels: IntArray = connected_components(self._matrix(), directed=False)[1].astype(np.intp)
-        return labels
+        return connected_components(self._matrix(), directed=False)[1].astype(np.intp)
 
     @property
     def diameter(self) -> int:
@@ -185,10 +183,7 @@ class PlayerGraph:
 
     def distances(self) -> npt.NDArray[np.float64]:
         """Return the least number of edges between any two players, (M, M), or infinity."""
-        lengths: npt.NDArray[np.float64] = shortest_path(
-            self._matrix(), directed=False, unweighted=True
-        )
-        return lengths
+        return shortest_path(self._matrix(), directed=False, unweighted=True)
 
     def neighbourhood(self, player: int, radius: int) -> IntArray:
         """Return the players within `radius` edges, sorted by distance: the player itself first."""

@@ -345,6 +345,6 @@ def _player(part: object, numbers: Mapping[object, int], n_players: int) -> int:
         return numbers[part]
     is_number = isinstance(part, (int, np.integer)) and not isinstance(part, bool)
     if is_number and 0 <= int(part) < n_players:  # type: ignore[call-overload]
-        return int(part)  # type: ignore[call-overload, no-any-return]
+        return int(part)  # type: ignore[call-overload]
     known = f"numbers from 0 to {n_players - 1}" + (" or names" if numbers else "")
     raise InvalidArgumentError(f"hierarchy has an unknown player, {part!r}; players are {known}.")

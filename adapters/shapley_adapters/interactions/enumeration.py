@@ -82,8 +82,7 @@ def _by_mask(coalitions: CoalitionArray, values: ValueArray) -> ValueArray:
 
 def _masks(sets: IntArray) -> IntArray:
     """Return a bit for each player of each set, (k,)."""
-    masks: IntArray = (1 << sets).sum(axis=1)
-    return masks
+    return (1 << sets).sum(axis=1)
 
 
 def _sizes_of_masks(n_players: int) -> IntArray:

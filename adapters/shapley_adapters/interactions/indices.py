@@ -205,8 +205,7 @@ def _sums_of_sizes(family: Family, size: int, n_players: int) -> FloatArray:
     inside, sizes = np.nonzero(weights)
     found = weights[inside, sizes]
     log = np.log(np.abs(found)) + _log_counts(size, n_players, inside, sizes)
-    sums: FloatArray = np.bincount(sizes, np.sign(found) * np.exp(log), n_players + 1).astype(float)
-    return sums
+    return np.bincount(sizes, np.sign(found) * np.exp(log), n_players + 1).astype(float)
 
 
 def _log_counts(size: int, n_players: int, inside: IntArray, sizes: IntArray) -> FloatArray:
@@ -280,8 +279,7 @@ class IndexOfSize:
     def weights_of_values(self, members: BoolArray) -> FloatArray:
         """Return the weight of the value of each coalition, (n, M), in each average, (n, k)."""
         inside = members[:, self.sets].sum(axis=2)
-        weights: FloatArray = self.by_members[inside, members.sum(axis=1)[:, None]]
-        return weights
+        return self.by_members[inside, members.sum(axis=1)[:, None]]
 
     def sum_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> float:
         """Return the sum of squared weights of all values, or of all odd or even parts.
@@ -317,8 +315,7 @@ class IndexOfSize:
     def variances(self, tau: FloatArray, shares: FloatArray, parity: int) -> FloatArray:
         """Return the variances, (k,), for the same coefficients."""
         present = np.ones((1, self.n_players))
-        variances: FloatArray = self._sums(present, tau, shares, parity, self.by_degree**2)[0]
-        return variances
+        return self._sums(present, tau, shares, parity, self.by_degree**2)[0]
 
     def _sums(
         self,
@@ -381,8 +378,7 @@ class Index:
         log = _log_counts(1, self.n_players, np.ones_like(sizes), sizes)
         positive = weights > 0
         logs = log + np.log(np.where(positive, weights, 1.0))
-        shares: FloatArray = np.where(positive, np.exp(logs), 0.0)
-        return shares
+        return np.where(positive, np.exp(logs), 0.0)
 
     @property
     def n_sets(self) -> int:

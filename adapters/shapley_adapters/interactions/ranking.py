@@ -158,8 +158,7 @@ def rounding_of_rows(
     """
     # In an additive game, no value is larger than this sum.
     sizes = np.abs(empty_values) + np.abs(attributions).sum(axis=1)
-    rounding: FloatArray = max(_ROUNDING, _MODEL_ROUNDINGS * relative) * sizes
-    return rounding
+    return max(_ROUNDING, _MODEL_ROUNDINGS * relative) * sizes
 
 
 def _p_values(

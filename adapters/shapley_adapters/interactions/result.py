@@ -191,8 +191,7 @@ def set_numbers(sets: IntArray, n_players: int) -> IntArray:
     size = sets.shape[-1]
     after = n_players - 1 - np.sort(sets, axis=-1)
     following = scipy.special.comb(after, np.arange(size, 0, -1)).sum(axis=-1)
-    numbers: IntArray = math.comb(n_players, size) - 1 - following.astype(np.intp)
-    return numbers
+    return math.comb(n_players, size) - 1 - following.astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -295,8 +294,7 @@ class Interactions:
         """
         sizes = self.request.sizes
         of_sizes = [of_players[:, all_sets(self.n_players, size)].min(axis=2) for size in sizes]
-        freedom: FloatArray = np.concatenate(of_sizes, axis=1)
-        return freedom
+        return np.concatenate(of_sizes, axis=1)
 
     def matrices(self, attributions: AttributionArray) -> FloatArray:
         """Return the matrix of each row and output in the convention of shap, (R, M, M, K).

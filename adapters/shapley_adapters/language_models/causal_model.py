@@ -321,8 +321,7 @@ class PrefixCache:
         return bool(differences.max() <= self.rounding**0.5 * whole.abs().max())
 
     def _whole(self, arguments: dict[str, Any]) -> Tensor:
-        logits: Tensor = self.model(**arguments).logits
-        return logits
+        return self.model(**arguments).logits
 
     def _continued(self, arguments: dict[str, Any], n_shared: int) -> Tensor | None:
         """Return the logits behind the shared tokens; None where the model keeps too much."""
@@ -333,8 +332,7 @@ class PrefixCache:
         if _n_bytes(kept) * len(ids) * ids.shape[1] / n_shared > _MOST_BYTES:
             return None
         rest = {**arguments, "input_ids": ids[:, n_shared:], "use_cache": True}
-        logits: Tensor = self.model(**rest, past_key_values=_repeated(kept, len(ids))).logits
-        return logits
+        return self.model(**rest, past_key_values=_repeated(kept, len(ids))).logits
 
 
 def _repeated(kept: Any, count: int) -> Any:

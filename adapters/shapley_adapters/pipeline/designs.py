@@ -21,11 +21,7 @@ from ..array_types import (
 )
 from ..coalitions.tables import CoalitionTable, end_points, pack
 from ..cooperators.choices import DERIVATIVES, LEARNED
-from ..cooperators.scores import (
-    difference_coalitions,
-    difference_scores,
-    scores_before_evaluation,
-)
+from ..cooperators.scores import difference_coalitions, difference_scores, scores_before_evaluation
 from ..errors import BudgetError, InvalidArgumentTypeError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError

@@ -172,7 +172,10 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     chosen = Plan(first, budget.limit, _saving_rows(game, settings).saves_rows)
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
-    new_budget, reason = settings.budget, f"{named(first)}: it takes about {own:.2g} s beside the model"
+    new_budget, reason = (
+        settings.budget,
+        f"{named(first)}: it takes about {own:.2g} s beside the model",
+    )
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()

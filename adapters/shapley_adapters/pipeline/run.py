@@ -23,14 +23,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
-from .designs import (
-    GROWTH,
-    GroupDesigns,
-    PendingRows,
-    RowGroup,
-    group_rows,
-    scored,
-)
+from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, group_rows, scored
 from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate

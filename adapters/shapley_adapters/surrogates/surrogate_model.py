@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import checked_seed
 from ..array_types import IntArray, ValueArray
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.game import Game
-from ..training_fields import ScheduleOptions, SurrogateOptions
+from ..training_options import Schedule, SurrogateOptions
 
 if TYPE_CHECKING:
-    from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate
+    from .surrogate_training import SurrogateValidation, TrainedSurrogate
 
 SurrogateT = TypeVar("SurrogateT", bound="SurrogateModel")
 
@@ -46,8 +45,7 @@ class SurrogateModel(SurrogateOptions):
                 "model must be the model to learn from; got None. Pass the model; a file is read "
                 "by Surrogate.load(path)."
             )
-        self.seed = checked_seed(self.seed)
-        self._training()  # refuses options that cannot be used
+        super().__post_init__()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the model out of copies and pickles: a fitted surrogate does not need it."""
@@ -142,7 +140,7 @@ class SurrogateModel(SurrogateOptions):
             ledger = Ledger(self.folder)
             outputs = ledger.values(game, every_player, network_inputs, bar.update)[:, 0]
         fit = TrainedSurrogate.fit
-        self.trained = fit(network_inputs, outputs, players, self._training(), host, progress)
+        self.trained = fit(network_inputs, outputs, players, self, host, progress)
 
     def _predict(self, network_inputs: npt.NDArray[Any]) -> ValueArray:
         """Return the outputs for masked rows, (n, K)."""
@@ -172,11 +170,6 @@ class SurrogateModel(SurrogateOptions):
             )
         return self.trained
 
-    def _training(self) -> SurrogateTraining:
-        from .surrogate_training import SurrogateTraining
-
-        return SurrogateTraining.of(self)
-
 
 def surrogate_for(
     surrogate: Any, kind: type[SurrogateT], owner: Any, model: Any
@@ -193,6 +186,5 @@ def surrogate_for(
         raise InvalidArgumentTypeError(
             f"surrogate must be True, False or a {kind.__name__}; got {type(surrogate).__name__}."
         )
-    names = (*ScheduleOptions.__dataclass_fields__, "rows_per_step", "seed")
-    shared = {name: getattr(owner, name) for name in names}
+    shared = {name: getattr(owner, name) for name in Schedule.__dataclass_fields__}
     return kind(model, network="unet" if owner.student == "unet" else "mlp", **shared)

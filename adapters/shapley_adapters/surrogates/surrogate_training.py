@@ -14,21 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from ..amortized.explainer_network import centre_and_spread, tensor_of
-from ..amortized.fitting import Progress, Schedule, built, fit, outside_inference_mode
+from ..amortized.fitting import Progress, built, fit, outside_inference_mode, split_rows
 from ..amortized.networks import build, checked_network
-from ..amortized.storage import (
-    Blueprint,
-    Fingerprint,
-    read_file,
-    refusing,
-    write_file,
-)
-from ..arguments import checked_choice, checked_count
+from ..amortized.storage import Blueprint, Fingerprint, read_file, refusing, write_file
+from ..arguments import checked_choice
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets
-from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
-from ..training_fields import SurrogateOptions
+from ..training_options import LOSSES, SurrogateOptions
 
 _ROWS_AT_ONCE = 2**14
 
@@ -79,8 +72,7 @@ class SurrogateNetwork(nn.Module):
         x = torch.where(present, (x.float() - self.centre) / self.spread, 0.0)
         marks = present.to(x)
         marked = torch.cat([x, marks], dim=1) if x.dim() == 4 else torch.stack([x, marks], dim=1)
-        raw_outputs: Tensor = self.network(marked)
-        return raw_outputs
+        return self.network(marked)
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         """Return outputs, (B, K), as logarithms if they are probabilities, in double precision."""
@@ -104,20 +96,8 @@ def marked_shape(row_shape: Sequence[int]) -> list[int]:
     return [2 * row_shape[0], *row_shape[1:]] if len(row_shape) == 3 else [2, *row_shape]
 
 
-LOSSES = ("auto", "kl", "squared")
-
 _HELD_OUT_COALITIONS = 16
 """Coalitions of each held-out row."""
-
-
-@write_constructor
-class SurrogateTraining(Schedule, SurrogateOptions):
-    """Loss and number of coalitions of a surrogate."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_choice("loss", self.loss, LOSSES)
-        checked_count("coalitions", self.coalitions)
 
 
 @dataclass(frozen=True)
@@ -127,7 +107,7 @@ class SurrogateValidation:
     Attributes
     ----------
     loss : {"kl", "squared"}
-        The distance, as in `SurrogateTraining`.
+        The distance, as in `SurrogateOptions`.
     error : float
         Mean over held-out rows and random coalitions. It is positive even for the exact conditional
         expectation, because the absent features also change the output.
@@ -179,7 +159,7 @@ class TrainedSurrogate:
         rows: Any,
         outputs: ValueArray,
         players: IntArray,
-        training: SurrogateTraining,
+        training: SurrogateOptions,
         host: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> TrainedSurrogate:
@@ -191,7 +171,7 @@ class TrainedSurrogate:
             Inputs of the model, and its outputs for them.
         players : array, (size of one row,)
             The player of each entry of a row.
-        training : SurrogateTraining
+        training : SurrogateOptions
             Options of the training. A copy of its network is trained, if that is a module; see
             `SurrogateNetwork` for its inputs.
         host : mapping, optional
@@ -201,7 +181,7 @@ class TrainedSurrogate:
         """
         is_distribution = _checked_loss(training.loss, outputs) == "kl"
         network = training.network
-        held_out, training_rows = training.split(len(rows), len(rows))
+        held_out, training_rows = split_rows(training, len(rows), len(rows))
         name = network if isinstance(network, str) else type(network).__name__
         if isinstance(network, str) and checked_network(network) in ("embeddings", "trees"):
             raise InvalidArgumentError(
@@ -274,7 +254,7 @@ class _Objective:
     outputs: ValueArray
     players: IntArray
     network: SurrogateNetwork
-    training: SurrogateTraining
+    training: SurrogateOptions
     held_out: IntArray
 
     def __post_init__(self) -> None:
@@ -335,8 +315,7 @@ class _Objective:
         """Draw coalitions, (n_rows, n, M), whose sizes are uniform from 0 to M."""
         n_players = int(self.players.max()) + 1
         sizes = rng.integers(0, n_players + 1, size=n_rows * n)
-        coalitions: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
-        return coalitions
+        return random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
 
 
 def _checked_loss(loss: str, outputs: ValueArray) -> str:

@@ -174,8 +174,7 @@ class ArrayModule:
         """Return `array` in the module's precision, if NumPy has this precision."""
         if self.dtype is not None and self.dtype not in _KNOWN_TO_NUMPY:
             return array
-        values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
-        return values
+        return self.tensor(array).cpu().numpy()
 
     def __call__(self, *arrays: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the module's output for the arrays."""

@@ -21,13 +21,7 @@ import warnings
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from captum.attr import (
-    DeepLift,
-    FeatureAblation,
-    IntegratedGradients,
-    NoiseTunnel,
-    Saliency,
-)
+from captum.attr import DeepLift, FeatureAblation, IntegratedGradients, NoiseTunnel, Saliency
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 from torch import nn

@@ -18,21 +18,10 @@ from ...errors import InvalidArgumentError
 from ...graphs.connected_sets import all_connected_sets, as_rows
 from ...graphs.player_graph import boxes
 from ..linear_algebra import SparseFit, fit_sparse
-from ..protocol import (
-    DesignRequest,
-    Estimator,
-    GraphView,
-    Solution,
-    WholeDesign,
-)
+from ..protocol import DesignRequest, Estimator, GraphView, Solution, WholeDesign
 from ..value_errors import ValueErrors
 from .linear_design import LinearDesignBuilder, TooManyCoalitionsError
-from .order_selection import (
-    MAX_COALITIONS,
-    checked_order,
-    enumerate_within_budget,
-    with_shortfall,
-)
+from .order_selection import MAX_COALITIONS, checked_order, enumerate_within_budget, with_shortfall
 
 _PROBES = 512
 """Values whose weights are computed at a time, to bound the memory."""
@@ -224,5 +213,4 @@ def _kernel(sizes: IntArray, n_players: int) -> FloatArray:
     )
     logs = -log_counts - np.log(sizes) - np.log(n_players - sizes)
     of_singles = -np.log(n_players) - np.log(n_players - 1)
-    weights: FloatArray = np.exp(logs - of_singles)
-    return weights
+    return np.exp(logs - of_singles)

@@ -159,8 +159,7 @@ class ContextModel:
         """Return the share of parts in a change of the value of their unions, (p, G)."""
         parents = self.unions.parents[parts]
         of_players = (self.sizes[parts] / self.sizes[parents])[:, None]
-        shares: FloatArray = of_players + self.slopes[parts] / self.roots[parents]
-        return shares
+        return of_players + self.slopes[parts] / self.roots[parents]
 
     @property
     def unknown_share(self) -> FloatArray:
@@ -275,8 +274,7 @@ class ContextModel:
         n_pairs, left = n_pairs[splits.split, None], left[splits.split, None]
         of_pairs = (between + _PRIOR_DRAWS * of_pair) / (n_pairs - 1 + _PRIOR_DRAWS) / n_pairs
         variances = np.where(has_pair[splits.split, None], of_pairs * left, expected)
-        scaled: FloatArray = variances * contexts.weights[splits.contexts][splits.split, None] ** 2
-        return scaled
+        return variances * contexts.weights[splits.contexts][splits.split, None] ** 2
 
     def _spread(self, squares: FloatArray, use: IntArray) -> tuple[Spread, FloatArray]:
         """Return how squared errors grow with the union's value in some of the splits.
@@ -295,8 +293,7 @@ class ContextModel:
     @cached_property
     def size_classes(self) -> IntArray:
         """The logarithm of the number of players of each union, in whole numbers."""
-        classes: IntArray = np.log2(self.sizes).astype(np.intp)
-        return classes
+        return np.log2(self.sizes).astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -412,8 +409,7 @@ class Spread:
 
     def at(self, squares: FloatArray, classes: IntArray) -> FloatArray:
         """Return the variances for some squared values, (m, G)."""
-        variances: FloatArray = self.factors[classes] * (squares + self.small) ** self.powers
-        return variances
+        return self.factors[classes] * (squares + self.small) ** self.powers
 
 
 def _shrunk(numbers: FloatArray, classes: IntArray, largest: int) -> FloatArray:

@@ -25,12 +25,7 @@ from .neighbourhood_draws import (
     approximate_minimum,
     check_minimum,
 )
-from .order_selection import (
-    MAX_COALITIONS,
-    checked_order,
-    enumerate_or_draw,
-    with_shortfall,
-)
+from .order_selection import MAX_COALITIONS, checked_order, enumerate_or_draw, with_shortfall
 
 CONTEXTS = ("removed", "kept")
 

@@ -11,14 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import scipy.sparse
 
-from ...array_types import (
-    BoolArray,
-    CoalitionArray,
-    FloatArray,
-    IntArray,
-    ValueArray,
-    WordArray,
-)
+from ...array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray, WordArray
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
 from ...memory_bounds import memory_limit
 from ..protocol import Estimator, GraphView, Solution, WholeDesign
@@ -155,8 +148,7 @@ class LinearDesignBuilder:
     @property
     def is_active(self) -> BoolArray:
         """Which nodes of the graph are players of the coalitions."""
-        active: BoolArray = self._columns >= 0
-        return active
+        return self._columns >= 0
 
     def coalitions(
         self, nodes: IntArray, members: BoolArray, is_outside_present: bool

@@ -98,8 +98,7 @@ class NeighbourhoodDraws(Design):
     def reaches(self) -> IntArray:
         """The number of first coalitions of the table that a unit and all before it need, (U,)."""
         last = np.maximum.reduceat(self.units.indices, self.units.indptr[:-1])
-        reaches: IntArray = np.maximum.accumulate(last) + 1
-        return reaches
+        return np.maximum.accumulate(last) + 1
 
     def within(self, n_coalitions: int) -> NeighbourhoodDraws:
         """Return the units whose coalitions are among the first of the table."""

@@ -94,8 +94,7 @@ class UnionContexts(Design):
     def n_orders(self) -> IntArray:
         """The number of orders of each context, (n,)."""
         n_made = np.bincount(self.parents[1:], minlength=len(self.parents))
-        orders: IntArray = n_made // np.maximum(self.unions.n_parts[self.union], 1)
-        return orders
+        return n_made // np.maximum(self.unions.n_parts[self.union], 1)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -156,16 +155,14 @@ class UnionContexts(Design):
     @property
     def can_be_split(self) -> BoolArray:
         """Which contexts may have one more order, (n,)."""
-        can: BoolArray = self.n_orders < self.n_possible
-        return can
+        return self.n_orders < self.n_possible
 
     @cached_property
     def n_possible(self) -> FloatArray:
         """The number of orders that each context may have, (n,); infinite for many parts."""
         few = [0.0, 0.0, *(float(math.factorial(k)) for k in range(2, _MAX_LISTED + 1))]
         n_parts = self.unions.n_parts[self.union]
-        possible: FloatArray = np.array([*few, np.inf])[np.minimum(n_parts, len(few))]
-        return possible
+        return np.array([*few, np.inf])[np.minimum(n_parts, len(few))]
 
 
 @cache

@@ -98,8 +98,7 @@ class PairFit:
 
     def interactions(self, targets: FloatArray, sums: FloatArray) -> FloatArray:
         """Return the interactions, (R, P, K), of `targets`, (R, n, K), and sums, (R, M, K)."""
-        interactions: FloatArray = self.operator @ targets + self.of_sums @ sums
-        return interactions
+        return self.operator @ targets + self.of_sums @ sums
 
     def residuals(self, targets: FloatArray, interactions: FloatArray) -> FloatArray:
         """Return the residuals of `targets`, (R, n, K)."""
@@ -135,5 +134,4 @@ def _weight_ratios(sizes: FloatArray, n_players: int) -> FloatArray:
     products = all_sizes * (all_sizes - 1) * (n_players - all_sizes) * (n_players - all_sizes - 1)
     mass = np.divide(1.0, products, out=np.zeros_like(products), where=products > 0)
     total = mass.sum() or 1.0
-    ratios: FloatArray = (mass / total / kernel_mass(n_players))[sizes.astype(np.intp) - 1]
-    return ratios
+    return (mass / total / kernel_mass(n_players))[sizes.astype(np.intp) - 1]

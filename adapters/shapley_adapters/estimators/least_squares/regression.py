@@ -128,8 +128,7 @@ class LeastSquaresDesign(Design):
     def _weights(self) -> FloatArray:
         """The weights of the equations, those of the drawn ones divided by their number."""
         n_drawn = max(int(self.is_drawn.sum()), 1)
-        weights: FloatArray = np.where(self.is_drawn, self.weights / n_drawn, self.weights)
-        return weights
+        return np.where(self.is_drawn, self.weights / n_drawn, self.weights)
 
 
 def least_squares(
@@ -421,8 +420,7 @@ def _standard_errors(
     total = influence @ residuals
     squares = influence**2 @ residuals**2
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)
-    errors: FloatArray = np.sqrt(np.maximum(variances, 0.0))
-    return errors
+    return np.sqrt(np.maximum(variances, 0.0))
 
 
 def _undrawn(design: LeastSquaresDesign) -> FloatArray:
@@ -431,8 +429,7 @@ def _undrawn(design: LeastSquaresDesign) -> FloatArray:
     stratum = of_size = design.members[design.is_drawn].sum(axis=1)
     if design.is_paired:
         stratum = np.minimum(of_size, design.members.shape[1] - of_size)
-    undrawn: FloatArray = 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
-    return undrawn
+    return 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
 
 
 @dataclass(frozen=True)
@@ -570,5 +567,4 @@ def _constrained_inverse(n_players: int) -> FloatArray:
     matrix = np.full((n_players, n_players), joint) + (0.5 - joint) * np.eye(n_players)
     inverse = np.linalg.inv(matrix)
     of_ones = inverse.sum(axis=1)
-    constrained: FloatArray = inverse - np.outer(of_ones, of_ones) / of_ones.sum()
-    return constrained
+    return inverse - np.outer(of_ones, of_ones) / of_ones.sum()

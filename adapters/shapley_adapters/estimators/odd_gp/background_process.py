@@ -131,8 +131,7 @@ class Levels:
     def _distances(self, level: int, coordinates: FloatArray) -> FloatArray:
         """Return the distances of a level and others, (M, n), given by coordinates, (Q, n)."""
         differences = np.abs(coordinates - self.coordinates[:, level : level + 1])
-        distances: FloatArray = np.add.reduceat(differences, self._starts, axis=0)
-        return distances
+        return np.add.reduceat(differences, self._starts, axis=0)
 
     def kernels(self, levels: IntArray) -> Callable[[int], FloatArray]:
         """Return a function of a level, with its kernels with other levels, (M, n), as value."""
@@ -142,8 +141,7 @@ class Levels:
 
         def with_level(level: int) -> FloatArray:
             distances = self._distances(level, coordinates)
-            kernels: FloatArray = (of_others + means[:, level : level + 1] - distances) / scale
-            return kernels
+            return (of_others + means[:, level : level + 1] - distances) / scale
 
         return with_level
 
@@ -168,8 +166,7 @@ class Parts:
 
     def levels(self) -> IntArray:
         """Return the level of each player in each coalition, (M, n)."""
-        found: IntArray = np.where(self.present, 0, self.backgrounds[:, None] + 1).T
-        return found
+        return np.where(self.present, 0, self.backgrounds[:, None] + 1).T
 
     def levels_of_halves(self) -> IntArray:
         """Return those of all coalitions and of all complements, (M, 2 n)."""
@@ -387,8 +384,7 @@ class BackgroundProcess:
         odd = np.array([kernels[3] for kernels in self._parities(used, is_weighted=False)])
         signs = np.where(parts.present, 1.0, -1.0)
         of_pairs = odd[of_parts][:, :, of_parts].transpose(1, 0, 2)  # (n, M, n) to (M, n, n)
-        found: FloatArray = of_pairs * signs.T[:, :, None] * signs.T[:, None]
-        return found
+        return of_pairs * signs.T[:, :, None] * signs.T[:, None]
 
     def _weighted(self, levels: IntArray) -> Callable[[int], FloatArray]:
         """Return the function of a level with its weighted kernels with others, (M, n)."""
@@ -483,13 +479,11 @@ def _others(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]
 
 def _squares(columns: FloatArray) -> FloatArray:
     """Return the sums of squares of columns."""
-    sums: FloatArray = (columns**2).sum(axis=0)
-    return sums
+    return (columns**2).sum(axis=0)
 
 
 def _growth(derivatives: FloatArray, explained: FloatArray, expected: FloatArray) -> FloatArray:
     """Return the factors, within bounds, of variances with these derivatives, (H, n, n)."""
     flat = derivatives.reshape(len(derivatives), -1)
     ratios = (flat @ explained.ravel()) / np.maximum(flat @ expected.ravel(), 1e-12)
-    factors: FloatArray = np.clip(ratios, 1 / _LARGEST_STEP, _LARGEST_STEP)
-    return factors
+    return np.clip(ratios, 1 / _LARGEST_STEP, _LARGEST_STEP)

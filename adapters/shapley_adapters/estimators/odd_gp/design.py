@@ -190,8 +190,7 @@ def effects_are_alike(
     expected = n_players / 4 * ((singles + total) ** 2).mean(axis=1)
     found = (halves**2).mean(axis=1)
     are_alike = (found >= _LEAST_SQUARES * expected) & (found <= _MOST_SQUARES * expected)
-    are: BoolArray = are_alike.mean(axis=1) >= 0.5
-    return are
+    return are_alike.mean(axis=1) >= 0.5
 
 
 def _most_different(rows: CoalitionArray, first: CoalitionArray) -> CoalitionArray:

@@ -24,21 +24,8 @@ from ...errors import InvalidArgumentError
 from ...interactions.indices import Index, single_players
 from ...interactions.result import InteractionRequest, SetSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
-from ..pair_folds import (
-    FOLDS,
-    CoalitionDraws,
-    FoldedDraws,
-    draw_folds,
-    select_draws,
-)
-from ..protocol import (
-    Declaration,
-    Design,
-    DesignRequest,
-    Estimator,
-    Operations,
-    Solution,
-)
+from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
+from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
 from .design import (
     are_pairs,
@@ -95,8 +82,7 @@ def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> 
     determined = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
     undetermined = (standard_errors**2).sum(axis=(1, 2))
     expected = determined + undetermined
-    shares: FloatArray = undetermined / np.where(expected > 0, expected, 1.0)
-    return shares
+    return undetermined / np.where(expected > 0, expected, 1.0)
 
 
 @dataclass(frozen=True)
@@ -544,8 +530,7 @@ def _variances_of_jumps(
     jumps = np.where(has_odd, 0.0, np.ptp(evens, axis=1, keepdims=True) / 2)
     weights = index.weights_of_part(design.draws.members, ODD)
     unknown = np.maximum(index.sums_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
-    variances: FloatArray = jumps**2 * unknown[:, None] / (len(weights) + 2)
-    return variances
+    return jumps**2 * unknown[:, None] / (len(weights) + 2)
 
 
 def _differences(evens: FloatArray) -> FloatArray:
@@ -562,8 +547,7 @@ def _with_total(found: Posterior, total: FloatArray) -> FloatArray:
     sums = found.variances.sum(axis=1, keepdims=True)
     shares = found.variances / np.where(sums > 0, sums, 1.0)
     shares = np.where(sums > 0, shares, 1 / found.means.shape[1])
-    means: FloatArray = found.means + gap * shares
-    return means
+    return found.means + gap * shares
 
 
 def _centres(scores: ScoreArray) -> FloatArray:
@@ -571,8 +555,7 @@ def _centres(scores: ScoreArray) -> FloatArray:
     of_players = np.abs(scores).sum(axis=2)
     mean = of_players.mean(axis=1, keepdims=True)
     shares = of_players / np.where(mean > 0, mean, 1.0)
-    centres: FloatArray = np.log((1 - _SCORE_SHARE) * shares + _SCORE_SHARE)
-    return centres
+    return np.log((1 - _SCORE_SHARE) * shares + _SCORE_SHARE)
 
 
 def _with_all(members: CoalitionArray) -> CoalitionArray:
@@ -582,5 +565,4 @@ def _with_all(members: CoalitionArray) -> CoalitionArray:
 
 def _signs(members: CoalitionArray) -> FloatArray:
     """Return 1 for the members of coalitions, −1 for the other players."""
-    signs: FloatArray = np.where(members, 1.0, -1.0)
-    return signs
+    return np.where(members, 1.0, -1.0)

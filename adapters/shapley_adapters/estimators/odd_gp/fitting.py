@@ -132,8 +132,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
         whitened = lapack.dtrtrs(factor, first.data.values, lower=1)[0]
         squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
         evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
-    best: IntArray = np.argmax(evidence, axis=0)
-    return best
+    return np.argmax(evidence, axis=0)
 
 
 def fitted_alike(prior: Prior) -> Fit:

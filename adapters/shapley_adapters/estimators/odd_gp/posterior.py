@@ -191,15 +191,13 @@ class _Process:
         if others is None:
             return np.zeros((0, self.whitened.shape[1]))
         alpha = lapack.dtrtrs(self.factor, self.whitened, lower=1, trans=1)[0]
-        predictions: FloatArray = self.prior.kernel(self.h, others).T @ alpha
-        return predictions
+        return self.prior.kernel(self.h, others).T @ alpha
 
     def of_errors(self, covariances: FloatArray) -> FloatArray:
         """Return what the errors of the values alone add to the variances, (k, 1)."""
         weights = lapack.dpotrs(self.factor, covariances, lower=1)[0]
         errors = self.prior.data.errors * np.exp(self.h[-1])
-        of_errors: FloatArray = (weights * (errors @ weights)).sum(axis=0)[:, None]
-        return of_errors
+        return (weights * (errors @ weights)).sum(axis=0)[:, None]
 
     def errors_left_out(self) -> tuple[FloatArray, FloatArray]:
         """Return errors of values that all others predict, (m, B), and their precision, (m,)."""

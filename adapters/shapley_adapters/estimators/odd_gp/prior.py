@@ -166,8 +166,7 @@ class Values:
         """Whether each output has few values only, as a class or a vote has, (B,)."""
         if self.errors is not None or len(self.values) <= _FEWEST_OF_LABELS:
             return np.zeros(self.values.shape[1], dtype=bool)
-        are: BoolArray = self.n_sizes <= max(1.0, len(self.values) / _OF_EACH)
-        return are
+        return self.n_sizes <= max(1.0, len(self.values) / _OF_EACH)
 
     @property
     def n_sizes(self) -> IntArray:
@@ -259,8 +258,7 @@ class Prior:
         """Return the variance of the noise by the size of a coalition, (n,), 1 at most."""
         if not self.are_labels:
             return np.ones(len(sizes))
-        uneven: FloatArray = (4 * sizes * (self.n_players - sizes) / self.n_players**2) ** _UNEVEN
-        return uneven
+        return (4 * sizes * (self.n_players - sizes) / self.n_players**2) ** _UNEVEN
 
     @property
     def n_players(self) -> int:

@@ -49,8 +49,7 @@ def searched_pairs(n_players: int, n_pairs: int) -> CoalitionArray:
         best = search.best(order) if step else 0  # the value of all players is known
         search.add(best, step)
         order.append(best)
-    choice: CoalitionArray = candidates[order[1:]]
-    return choice
+    return candidates[order[1:]]
 
 
 @dataclass

@@ -85,8 +85,7 @@ def shrink_variances(
     logs = np.log(np.where(is_known, variances, 1.0)) - scipy.special.digamma(half) + np.log(half)
 
     def mean(numbers: FloatArray) -> FloatArray:
-        average: FloatArray = np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True) / n
-        return average
+        return np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True) / n
 
     centre = mean(logs)
     scatter = mean((logs - centre) ** 2) * n / (n - 1)
@@ -529,8 +528,7 @@ def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
     ends = np.arange(n_units + 1)
     member = scipy.sparse.csc_array((np.ones(n_units), groups, ends), (n_groups, n_units))
     columns = np.ascontiguousarray(amounts.transpose(1, 0, 2)).reshape(n_units, -1)
-    sums: FloatArray = (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
-    return sums
+    return (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
 
 
 def _variances(

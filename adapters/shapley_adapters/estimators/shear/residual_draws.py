@@ -200,8 +200,7 @@ class UnitDraws:
         n_drawn = np.clip(sizes[:, None] - n_present - members[:, players], 0, n_random)
         logs = betaln(n_present + 1 + n_drawn, n_absent + 1 + n_random - n_drawn)
         logs -= betaln(n_present + 1, n_absent + 1)
-        of_coalitions: FloatArray = np.where(missing == 0, logs, -np.inf)
-        return of_coalitions
+        return np.where(missing == 0, logs, -np.inf)
 
     def solution(self, values: ValueArray) -> Solution:
         """Return the estimates of rows that have these draws, from their values, (R, C, K)."""
