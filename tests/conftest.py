@@ -20,7 +20,6 @@ NEEDS_TORCH = [
     "parity/test_adult.py",
     "parity/test_captum_parity.py",
     "parity/test_derivative_table.py",
-    "parity/test_hosts_agree.py",
     "parity/test_quantus.py",
     "parity/test_tolerance.py",
     "parity/test_value_functions.py",
