@@ -7,6 +7,8 @@ from pathlib import Path
 # Before NumPy and torch read them: workers that run side by side have one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# shap compiles for seconds in each process, to run for milliseconds.
+os.environ.setdefault("NUMBA_OPT", "0")
 
 import pytest
 
