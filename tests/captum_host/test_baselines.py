@@ -10,14 +10,7 @@ from captum.attr import NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
-from captum_ext import (
-    BaselineDistribution,
-    Exact,
-    LeastSquares,
-    RandomOrder,
-    Shear,
-    ValueFunction,
-)
+from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
 from shapley_adapters.errors import NonFiniteValueError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
@@ -240,12 +233,7 @@ def test_noise_tunnels_draw_from_a_distribution():
     linear = nn.Linear(4, 1).double()
     same = X[:1].expand(DRAWS, 4)  # whichever row is drawn, it is this one
     made = NoiseTunnel(Exact(linear)).attribute(
-        X,
-        baselines=same,
-        draw_baseline_from_distrib=True,
-        nt_samples=5,
-        stdevs=0.0,
-        target=0,
+        X, baselines=same, draw_baseline_from_distrib=True, nt_samples=5, stdevs=0.0, target=0
     )
     wanted = Exact(linear).attribute(X, baselines=X[:1], target=0)
     torch.testing.assert_close(made, wanted, **EXACT)

@@ -10,13 +10,7 @@ import torch
 from captum.attr import TextTemplateInput
 from torch import nn
 
-from captum_ext import (
-    BaselineDistribution,
-    CShapley,
-    LShapley,
-    Myerson,
-    PlayerGraph,
-)
+from captum_ext import BaselineDistribution, CShapley, LShapley, Myerson, PlayerGraph
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,

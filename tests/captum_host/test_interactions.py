@@ -8,10 +8,7 @@ import torch
 import shap_ext
 from captum_ext import Best, Exact, LeastSquares, OddGP, RandomOrder
 from tests.captum_host.networks import examples, network
-from tests.helpers.interaction_oracles import (
-    semivalues_by_sizes,
-    set_interactions,
-)
+from tests.helpers.interaction_oracles import semivalues_by_sizes, set_interactions
 
 pytestmark = pytest.mark.filterwarnings("error")
 

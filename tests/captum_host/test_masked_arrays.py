@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import (
-    AVA,
-    Centroid,
-    Convex,
-    Exact,
-    OddGP,
-    Shear,
-    combine,
-    criteria,
-)
+from captum_ext import AVA, Centroid, Convex, Exact, OddGP, Shear, combine, criteria
 from shapley_adapters.aggregation import Centroid as CoreCentroid
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError

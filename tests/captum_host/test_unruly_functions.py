@@ -20,10 +20,7 @@ from captum_ext import (
     criteria,
 )
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import (
-    InvalidArgumentTypeError,
-    ModelOutputError,
-)
+from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
@@ -108,11 +105,7 @@ def nothing_is_changed():
 @each_way
 def test_criteria(way):
     exact = wanted()[:, 1]
-    arguments = {
-        "baselines": REFERENCE,
-        "target": 1,
-        "additional_forward_args": (SCALES, SHARED),
-    }
+    arguments = {"baselines": REFERENCE, "target": 1, "additional_forward_args": (SCALES, SHARED)}
     for criterion in (criteria.faithfulness, criteria.monotonicity):
         found, right = (criterion(exact, f, X, **arguments) for f in (way(), plain))
         torch.testing.assert_close(found, right, **EXACT)

@@ -6,11 +6,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.cooperators.choices import checked_cooperators
 from shapley_adapters.cooperators.scores import difference_coalitions, difference_scores
-from shapley_adapters.errors import (
-    DerivativeError,
-    InvalidArgumentError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.estimators.shear.estimator import strongest
 from tests.helpers.optional import torch
 from tests.helpers.reference_games import (

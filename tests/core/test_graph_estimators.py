@@ -116,18 +116,14 @@ def test_l_shapley_is_its_definition(graph, context):
 
 
 @each_graph_with(
-    ("context", "marginals", "weighting"),
-    CONTEXTS,
-    ("removal", "components"),
-    ("myerson", "paper"),
+    ("context", "marginals", "weighting"), CONTEXTS, ("removal", "components"), ("myerson", "paper")
 )
 def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
         found = run(game, core.CShapley(order, weighting, context, marginals), graph)
         wanted = of_all_rows(
-            game,
-            lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals),
+            game, lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals)
         )
         np.testing.assert_allclose(found.values, wanted, **EXACT)
 

@@ -13,12 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp import posterior
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import (
-    FunctionGame,
-    TableGame,
-    random_game,
-    smooth_game,
-)
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game, smooth_game
 from tests.helpers.zoo import GAMES, tabulated
 
 OPTIONS = ["learned", "equal"]
@@ -170,11 +165,7 @@ def test_linear_models_are_exact_and_stay_so(n_players, least, weights):
 
 @pytest.mark.parametrize(
     ("name", "per_player", "n_players"),
-    [
-        ("minimum of four", 16, 10),
-        ("trees", 32, 10),
-        ("unanimity, 30 of 1 to 4", 48, 10),
-    ],
+    [("minimum of four", 16, 10), ("trees", 32, 10), ("unanimity, 30 of 1 to 4", 48, 10)],
 )
 def test_games_of_few_interactions_are_nearly_exact(name, per_player, n_players):
     game = TableGame(tabulated(name, n_players, 4)[:, :, None])
@@ -215,11 +206,7 @@ def test_strong_interactions_among_many_stand_out():
     rng = np.random.default_rng(0)
     triples = [(0, 1, 2), (3, 4, 5), (0, 6, 9), (2, 7, 11), (4, 8, 10), (1, 12, 13)]
     game, exact = game_of_sets(
-        20,
-        triples,
-        rng.choice([-1.0, 1.0], size=6),
-        rng.normal(size=20),
-        rng.normal(size=(20, 20)),
+        20, triples, rng.choice([-1.0, 1.0], size=6), rng.normal(size=20), rng.normal(size=(20, 20))
     )
     errors = [np.abs(run(game, 400, one).values[0, :, 0] - exact).mean() for one in OPTIONS]
     assert errors[0] < 0.1 * errors[1]

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from shapley_adapters.coalitions.tables import (
-    all_coalitions,
-    kernel_mass,
-    size_probabilities,
-)
+from shapley_adapters.coalitions.tables import all_coalitions, kernel_mass, size_probabilities
 from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
 
 

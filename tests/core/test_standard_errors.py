@@ -10,12 +10,7 @@ import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
-from tests.helpers.reference_games import (
-    TableGame,
-    from_function,
-    random_game,
-    smooth_game,
-)
+from tests.helpers.reference_games import TableGame, from_function, random_game, smooth_game
 
 N_PLAYERS, N_SEEDS = 8, 200
 GAMES = {"smooth": smooth_game, "random": random_game}

@@ -4,19 +4,10 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.tables import (
-    capped_shares,
-    kernel_mass,
-    kernel_total,
-)
+from shapley_adapters.coalitions.tables import capped_shares, kernel_mass, kernel_total
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import (
-    FunctionGame,
-    asked_for_estimate,
-    random_game,
-    smooth_game,
-)
+from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game, smooth_game
 
 
 def run(estimator, game, budget, seed=0, **settings):

@@ -103,12 +103,7 @@ def test_intervals_hold_and_sums_are_exact(algorithm):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "options"),
-    [
-        ("randomorder", {}),
-        *SHEARS[:2],
-        ("myerson", {"graph": "line"}),
-    ],
+    ("algorithm", "options"), [("randomorder", {}), *SHEARS[:2], ("myerson", {"graph": "line"})]
 )
 @pytest.mark.slow
 def test_unbiased_methods_stay_unbiased(algorithm, options):

@@ -11,11 +11,7 @@ import shap_ext
 from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.optional import HAS_TORCH, torch
 from tests.shap_host.games import (
@@ -30,11 +26,7 @@ from tests.shap_host.games import (
 )
 
 BACKGROUND, X, DATA = rows(2, 4, seed=1), rows(3, 4), rows(20, 4, seed=2)
-AGGREGATES = [
-    shap_ext.CentroidExplainer,
-    shap_ext.ConvexExplainer,
-    shap_ext.LowComplexityExplainer,
-]
+AGGREGATES = [shap_ext.CentroidExplainer, shap_ext.ConvexExplainer, shap_ext.LowComplexityExplainer]
 
 
 def doubled(x):

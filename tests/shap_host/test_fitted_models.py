@@ -24,11 +24,7 @@ import sklearn.preprocessing
 import sklearn.svm
 
 import shap_ext  # noqa: F401 # registers the algorithms
-from shapley_adapters.errors import (
-    InvalidArgumentTypeError,
-    ModelOutputError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError, ShapleyExtWarning
 from tests.shap_host.games import ROUNDING, curved, oracle, rows
 
 # No warnings in ordinary use.

@@ -17,14 +17,7 @@ from shapley_adapters.errors import (
     NoExpectedValueError,
     ShapleyExtWarning,
 )
-from tests.shap_host.games import (
-    ROUNDING,
-    Seen,
-    curved,
-    curved_columns,
-    probability,
-    rows,
-)
+from tests.shap_host.games import ROUNDING, Seen, curved, curved_columns, probability, rows
 
 pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 

@@ -12,18 +12,9 @@ from shap.utils._legacy import DenseData, SparseData
 
 import shap_ext
 import shap_ext.criteria
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
-from tests.shap_host.games import (
-    ROUNDING,
-    curved,
-    network,
-    probability,
-    rows,
-)
+from tests.shap_host.games import ROUNDING, curved, network, probability, rows
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")

@@ -15,12 +15,7 @@ import pandas as pd
 import pytest
 import shap
 
-from tests.shap_host.games import (
-    curved,
-    curved_columns,
-    network,
-    rows,
-)
+from tests.shap_host.games import curved, curved_columns, network, rows
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
