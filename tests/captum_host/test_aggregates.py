@@ -195,6 +195,27 @@ def test_weights_are_learned_for_sensitivity():
     np.testing.assert_allclose(found.average, learned.loss, atol=1e-6)
 
 
+def test_several_outputs_and_tuples_keep_their_form():
+    lowered = LowComplexity([Exact(THREE), lambda x: torch.stack([x, -x, 2 * x], 1)])
+    found = lowered.attribute(X)
+    assert found.shape == (3, 3, 4)
+    for output in range(3):
+        methods = [
+            lambda x, o=output: Exact(THREE).attribute(x, target=o),
+            lambda x, o=output: torch.stack([x, -x, 2 * x], 1)[:, o],
+        ]
+        torch.testing.assert_close(found[:, output], LowComplexity(methods).attribute(X), **EXACT)
+
+    def two(a, b):
+        return (a * b).sum(1) + b[:, 0]
+
+    pair = (X[:, :2], X[:, 2:])
+    found = Centroid([Exact(two), captum.attr.ShapleyValues(two)]).attribute(pair)
+    for part, expected in zip(found, Exact(two).attribute(pair), strict=True):
+        torch.testing.assert_close(part, expected, rtol=0, atol=1e-6)
+    assert isinstance(Centroid([Exact(NET)]).attribute((X,)), tuple)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_types_are_kept(dtype):
     net = network(4, dtype=dtype)
