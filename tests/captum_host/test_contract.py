@@ -47,6 +47,8 @@ def budget(method):
 
 @every_method
 def test_arguments_are_captums_in_captums_order(method):
+    assert issubclass(method, captum.attr.PerturbationAttribution)
+    assert method(plus_one).forward_func is plus_one
     names = list(inspect.signature(method.attribute).parameters)
     wanted = [
         "self", "inputs", "baselines", "target", "additional_forward_args", "feature_mask",
