@@ -7,6 +7,8 @@ from pathlib import Path
 # Before NumPy and torch read them: workers that run side by side have one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# shap compiles for seconds in each process, to run for milliseconds.
+os.environ.setdefault("NUMBA_OPT", "0")
 
 import pytest
 
@@ -20,7 +22,6 @@ NEEDS_TORCH = [
     "parity/test_adult.py",
     "parity/test_captum_parity.py",
     "parity/test_derivative_table.py",
-    "parity/test_hosts_agree.py",
     "parity/test_quantus.py",
     "parity/test_tolerance.py",
     "parity/test_value_functions.py",

@@ -1,7 +1,6 @@
 """The page of published numbers beside ours: its rule, and that the results give the page."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,15 +15,6 @@ RESULTS = ROOT / "benchmarks" / "evidence_results"
 sys.path.append(str(ROOT / "benchmarks"))  # whose scripts import each other by their names alone
 
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="items import networks")
-
-
-def run(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "evidence", *arguments],
-        capture_output=True, text=True, check=False, cwd=ROOT / "benchmarks",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @needs_torch
@@ -64,9 +54,13 @@ def test_every_item_quotes_what_it_checks_and_names_a_control():
 
 @needs_torch
 @pytest.mark.slow
-def test_without_data_items_are_skipped_by_name(tmp_path):
+def test_without_data_items_are_skipped_by_name(tmp_path, monkeypatch, capsys):
+    from evidence.__main__ import main
+
     folders = ("--data", str(tmp_path), "--results", str(tmp_path / "results"))
-    said = run("run", "all", "--quick", *folders)
+    monkeypatch.setattr(sys, "argv", ["evidence", "run", "all", "--quick", *folders])
+    main()
+    said = capsys.readouterr().out
     assert "shear-2a               0: SKIPPED: no adult/adult.csv.gz" in said
 
 

@@ -13,7 +13,7 @@ from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
 from shapley_adapters import aggregation as core
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
-from tests.captum_host.networks import examples, network, oracle
+from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
 
@@ -198,27 +198,21 @@ def test_weights_are_learned_for_sensitivity():
 
 
 def test_several_outputs_and_tuples_keep_their_form():
-    found = Centroid([Exact(THREE), Shear(THREE, seed=0)]).attribute(X)
-    close(found, oracle(THREE, (X,), (torch.zeros_like(X),))[0])
     lowered = LowComplexity([Exact(THREE), lambda x: torch.stack([x, -x, 2 * x], 1)])
     found = lowered.attribute(X)
     assert found.shape == (3, 3, 4)
     for output in range(3):
-        alone = LowComplexity(
-            [
-                lambda x, o=output: Exact(THREE).attribute(x, target=o),
-                lambda x, o=output: torch.stack([x, -x, 2 * x], 1)[:, o],
-            ]
-        )
-        torch.testing.assert_close(found[:, output], alone.attribute(X), **EXACT)
+        methods = [
+            lambda x, o=output: Exact(THREE).attribute(x, target=o),
+            lambda x, o=output: torch.stack([x, -x, 2 * x], 1)[:, o],
+        ]
+        torch.testing.assert_close(found[:, output], LowComplexity(methods).attribute(X), **EXACT)
 
     def two(a, b):
         return (a * b).sum(1) + b[:, 0]
 
     pair = (X[:, :2], X[:, 2:])
-    mean = Centroid([Exact(two), captum.attr.ShapleyValues(two)])
-    found = mean.attribute(pair)
-    assert isinstance(found, tuple)
+    found = Centroid([Exact(two), captum.attr.ShapleyValues(two)]).attribute(pair)
     for part, expected in zip(found, Exact(two).attribute(pair), strict=True):
         torch.testing.assert_close(part, expected, rtol=0, atol=1e-6)
     assert isinstance(Centroid([Exact(NET)]).attribute((X,)), tuple)

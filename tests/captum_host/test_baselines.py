@@ -11,9 +11,6 @@ from captum.metrics import sensitivity_max
 from torch import nn
 
 from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
-from captum_ext.games.forward_function_game import ForwardFunctionGame
-from captum_ext.inputs.checks import checked_baselines, checked_inputs
-from captum_ext.inputs.feature_groups import from_feature_mask
 from shapley_adapters.errors import NonFiniteValueError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
@@ -147,29 +144,6 @@ def test_draws_are_split_when_memory_runs_out():
 # Derivatives
 
 
-def test_derivatives_are_those_of_the_average():
-    net = network(4, activation=nn.Tanh)
-    tensors = checked_inputs(X)
-    game = ForwardFunctionGame(
-        net, tensors, checked_baselines(BACKGROUND, tensors), from_feature_mask(None, tensors)
-    )
-    rows = np.array([1])
-
-    def by_hand(presence):
-        points = BACKGROUND + presence * (X[1] - BACKGROUND)
-        return net(points).mean()
-
-    presence = torch.tensor([[1.0, 0.3, 1.0, 0.8]], dtype=torch.float64)
-    found = torch.autograd.functional.hessian(
-        lambda p: game.presence_values(rows, p[None]).sum(), presence[0]
-    )
-    wanted = torch.autograd.functional.hessian(by_hand, presence[0])
-    torch.testing.assert_close(found, wanted, **EXACT)
-    several = game.presence_values(np.array([0, 1, 1]), presence.repeat(3, 1))
-    assert several.shape == (3, 1)
-    torch.testing.assert_close(several[1, 0], by_hand(presence[0]), **EXACT)
-
-
 @pytest.mark.parametrize("cooperators", ["hessian", "gradient"])
 def test_shear_finds_cooperators_over_a_distribution(cooperators):
     def forward(x):  # players work together in pairs
@@ -259,12 +233,7 @@ def test_noise_tunnels_draw_from_a_distribution():
     linear = nn.Linear(4, 1).double()
     same = X[:1].expand(DRAWS, 4)  # whichever row is drawn, it is this one
     made = NoiseTunnel(Exact(linear)).attribute(
-        X,
-        baselines=same,
-        draw_baseline_from_distrib=True,
-        nt_samples=5,
-        stdevs=0.0,
-        target=0,
+        X, baselines=same, draw_baseline_from_distrib=True, nt_samples=5, stdevs=0.0, target=0
     )
     wanted = Exact(linear).attribute(X, baselines=X[:1], target=0)
     torch.testing.assert_close(made, wanted, **EXACT)

@@ -1,16 +1,13 @@
-"""captum's tools around our methods: NoiseTunnel, metrics, statistics and pictures.
+"""captum's tools around our methods: NoiseTunnel and metrics.
 
 Four features, so that the default budget pays for all coalitions, and captum's own exact method
 tells what each tool has to return. captum's tools are written for float32, and so are these tests.
 """
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 import torch
-from captum.attr import NoiseTunnel, ShapleyValues, visualization
-from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
-from torch import nn
+from captum.attr import NoiseTunnel, ShapleyValues
+from captum.metrics import sensitivity_max
 
 from tests.captum_host.networks import examples, network
 from tests.helpers.estimator_table import OF_KINDS
@@ -37,25 +34,6 @@ def seeded(function, *args, **kwargs):
 
 
 # NoiseTunnel
-
-
-@every_class
-@pytest.mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
-@pytest.mark.parametrize("at_once", [None, 2])
-def test_noise_tunnel(row, kind, at_once):
-    arguments = {
-        "nt_type": kind,
-        "nt_samples": 5,
-        "nt_samples_batch_size": at_once,
-        "stdevs": 0.3,
-        "target": torch.tensor([0, 1, 0]),
-        "baselines": examples(3, 4, dtype=torch.float32, seed=4),
-        "feature_mask": torch.tensor([[0, 1, 1, 2]]),
-    }
-    ours = seeded(NoiseTunnel(built(row)).attribute, X, **arguments)
-    theirs = seeded(NoiseTunnel(ShapleyValues(NET)).attribute, X, **arguments)
-    torch.testing.assert_close(ours, theirs, **ROUNDING)
-    assert ours.abs().max() > 0.01
 
 
 @every_class
@@ -97,80 +75,3 @@ def test_sensitivity(row, per_batch):
     theirs = seeded(sensitivity_max, ShapleyValues(NET).attribute, X, **arguments)
     torch.testing.assert_close(ours, theirs, **ROUNDING)
     assert (ours > 0.01).all()
-
-
-@infidelity_perturb_func_decorator(True)
-def without_some(inputs, baselines):
-    keep = torch.rand(inputs.shape) < 0.5
-    return torch.where(keep, inputs, baselines)
-
-
-@every_class
-def test_infidelity(row):
-    method = built(row)
-    assert method.multiplies_by_inputs  # as the decorator wants it
-    baselines = examples(3, 4, dtype=torch.float32, seed=4)
-    target = torch.tensor([0, 1, 0])
-    scores = [
-        seeded(
-            infidelity,
-            NET,
-            without_some,
-            X,
-            made,
-            baselines=baselines,
-            target=target,
-            n_perturb_samples=6,
-        )
-        for made in (
-            method.attribute(X, baselines=baselines, target=target),
-            ShapleyValues(NET).attribute(X, baselines=baselines, target=target),
-        )
-    ]
-    torch.testing.assert_close(scores[0], scores[1], **ROUNDING)
-    assert (scores[0] > 1e-4).all()
-
-
-# Pictures
-
-
-@pytest.fixture(autouse=True)
-def _no_open_figures():
-    yield
-    plt.close("all")
-
-
-@every_class
-@pytest.mark.parametrize(
-    "method", ["heat_map", "blended_heat_map", "masked_image", "alpha_scaling"]
-)
-def test_images(row, method):
-    image = examples(1, 3, 4, 4, dtype=torch.float32).abs().clamp(max=1)
-    mask = torch.arange(4).reshape(2, 2).repeat_interleave(2, 0).repeat_interleave(2, 1)
-    made = built(row, lambda x: torch.tanh(x).mean(dim=(1, 2, 3))).attribute(
-        image, feature_mask=mask
-    )
-    assert made.shape == image.shape
-    pictures = [tensor[0].permute(1, 2, 0).numpy() for tensor in (made, image)]
-    _, axes = visualization.visualize_image_attr(
-        *pictures, method=method, sign="positive", show_colorbar=True, use_pyplot=False
-    )
-    drawn = axes.get_images()[-1].get_array()
-    assert drawn.shape[:2] == (4, 4)
-    assert np.ptp(np.asarray(drawn)) > 0
-
-
-@every_class
-def test_texts(row):
-    embedding = nn.Embedding(10, 3)
-    ids = torch.tensor([[4, 2, 7, 1]])
-    made = built(row, lambda z: embedding(z).tanh().sum(dim=(1, 2))).attribute(ids, baselines=0)
-    words = ["not", "bad", "at", "all"]
-    marked = visualization.format_word_importances(words, made[0] / made.abs().max())
-    assert marked.count("<mark") == 4
-    pytest.importorskip("IPython", reason="captum shows texts with IPython")
-    record = visualization.VisualizationDataRecord(
-        made[0], 0.9, "yes", "yes", "yes", made.sum(), words, 0.0
-    )
-    html = visualization.visualize_text([record]).data
-    assert all(word in html for word in words)

@@ -46,15 +46,9 @@ def budget(method):
 
 
 @every_method
-def test_is_a_perturbation_attribution(method):
-    assert issubclass(method, captum.attr.PerturbationAttribution)
-    attribution = method(plus_one)
-    assert isinstance(attribution, captum.attr.Attribution)
-    assert attribution.forward_func is plus_one
-
-
-@every_method
 def test_arguments_are_captums_in_captums_order(method):
+    assert issubclass(method, captum.attr.PerturbationAttribution)
+    assert method(plus_one).forward_func is plus_one
     names = list(inspect.signature(method.attribute).parameters)
     wanted = [
         "self", "inputs", "baselines", "target", "additional_forward_args", "feature_mask",
@@ -118,28 +112,6 @@ def test_noise_tunnel_refuses_standard_errors(method):
 
 
 # The caller's state
-
-
-@every_method
-@pytest.mark.parametrize(
-    "mode", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda mode: mode.__name__
-)
-def test_works_in_every_gradient_mode_of_the_caller(method, mode):
-    net, x = network(N_FEATURES), examples(2, N_FEATURES)
-    wanted = method(net, seed=0).attribute(x, **budget(method))
-    before = torch.is_grad_enabled()
-    with mode():
-        inside = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
-        attribution = method(net, seed=0)
-        made = attribution.attribute(x, **budget(method))
-        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == inside
-        made_of_new = method(net, seed=0).attribute(x * 1, **budget(method))
-    assert torch.is_grad_enabled() == before
-    assert not made.requires_grad
-    torch.testing.assert_close(made.clone(), wanted, **ROUNDING)
-    torch.testing.assert_close(made_of_new.clone(), wanted, **ROUNDING)
-    if method is Shear:
-        assert attribution.last_estimate.cooperators.tolist() == ["hessian"] * 2
 
 
 @every_method

@@ -39,10 +39,7 @@ def test_criteria_of_games_are_those_of_the_definition(as_tuple):
     arguments = (given[0], THREE, given[1], baselines, 1)
     faithful = criteria.faithfulness(*arguments, subset_size=2)
     monotone = criteria.monotonicity(*arguments)
-    inserted, deleted = (
-        criteria.insertion_curve(*arguments),
-        criteria.deletion_curve(*arguments),
-    )
+    inserted, deleted = (criteria.insertion_curve(*arguments), criteria.deletion_curve(*arguments))
     for row in range(4):
         own, value = attributions[row].tolist(), game(row)
         expected = criteria_oracle.subset_faithfulness(own, value, 2)

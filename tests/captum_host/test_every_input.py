@@ -6,15 +6,10 @@ what is drawn at random with less is tested with the estimators themselves.
 
 import pytest
 import torch
-from captum.attr import (
-    LayerIntegratedGradients,
-    configure_interpretable_embedding_layer,
-    remove_interpretable_embedding_layer,
-)
 from captum.attr._core.layer.layer_activation import LayerActivation
 from torch import nn
 
-from captum_ext import Exact, PerExample, Shear
+from captum_ext import PerExample
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
@@ -74,65 +69,6 @@ def test_token_ids_with_token_ids_as_baselines(row, dtype, classifier, wanted):
         assert made.dtype == torch.float64  # of the output
 
 
-@every_row
-def test_embeddings_of_an_interpretable_layer(row, classifier, wanted):
-    with pytest.warns(UserWarning, match="interpretable embedding layer"):
-        layer = configure_interpretable_embedding_layer(classifier, "embedding")
-    try:
-        given, absent = (layer.indices_to_embeddings(ids) for ids in (IDS, REFERENCE))
-        made = built(row, classifier).attribute(
-            given, baselines=absent, feature_mask=torch.arange(4)[None, :, None]
-        )
-    finally:
-        remove_interpretable_embedding_layer(classifier, layer)
-    assert made.shape == (2, 2, 4, 3)
-    # Every number of a token's embedding gets what the token gets.
-    torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
-
-
-@pytest.mark.parametrize(
-    "mask",
-    [
-        torch.arange(4)[None, :, None],
-        torch.arange(4)[:, None],
-        torch.arange(4)[None, :, None].expand(2, 4, 3),
-        torch.arange(4)[None, :, None].repeat(2, 1, 1) + torch.tensor([0, 9])[:, None, None],
-    ],
-    ids=["(1, T, 1)", "(T, 1)", "(B, T, E)", "(B, T, 1) of its own"],
-)
-def test_masks_that_make_a_token_a_feature(mask, classifier, wanted):
-    def forward(embeddings):
-        states = torch.tanh(classifier.mix(embeddings.transpose(1, 2)))
-        return classifier.head(states.sum(dim=2))
-
-    given, absent = (classifier.embedding(ids).detach() for ids in (IDS, REFERENCE))
-    method = Exact(forward)
-    made = method.attribute(given, baselines=absent, feature_mask=mask)
-    torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
-    assert method.last_estimate.evaluations.tolist() == [2**4] * 2
-
-
-def test_shear_takes_derivatives_by_embeddings_and_none_by_token_ids(classifier):
-    ids = torch.arange(1, 11)[None]  # 2^10 coalitions
-
-    def forward(embeddings):
-        return classifier.head(torch.tanh(classifier.mix(embeddings.transpose(1, 2))).sum(dim=2))
-
-    given, absent = classifier.embedding(ids).detach(), classifier.embedding(0 * ids).detach()
-    by_embedding = Shear(forward, seed=0)
-    by_embedding.attribute(
-        given,
-        baselines=absent,
-        target=0,
-        feature_mask=torch.arange(10)[:, None],
-        n_samples=200,
-    )
-    assert by_embedding.last_estimate.cooperators.tolist() == ["hessian"]
-    by_id = Shear(classifier, seed=0)
-    by_id.attribute(ids, target=0, n_samples=200)
-    assert by_id.last_estimate.cooperators.tolist() == ["difference"]
-
-
 # Layers, as captum's layer methods take them
 
 
@@ -161,33 +97,6 @@ def test_activations_of_a_layer(row, classifier, wanted):
     torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
     # The layer is left as it was.
     torch.testing.assert_close(layer.attribute(IDS), classifier.embedding(IDS).detach())
-
-
-def test_activations_of_a_layer_agree_with_layer_integrated_gradients_where_that_is_exact():
-    # What follows the first layer is quadratic in pairs of its units, where both give half of a
-    # product to each.
-    first = nn.Linear(3, 4).double()
-    net = nn.Sequential(first, Products())
-    x, baseline = examples(2, 3), examples(1, 3, seed=5)
-    theirs = LayerIntegratedGradients(net, first).attribute(
-        x, baselines=baseline.expand(2, 3), target=0, n_steps=20
-    )
-    layer = LayerActivation(net, first)
-    ours = Shear(replacing(net, first), seed=0).attribute(
-        layer.attribute(x),
-        baselines=layer.attribute(baseline),
-        additional_forward_args=(x,),
-        target=0,
-    )
-    # captum's steps are in float32.
-    torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=1e-7)
-
-
-class Products(nn.Module):
-    """Multiplies neighbouring units."""
-
-    def forward(self, units):
-        return (units[:, ::2] * units[:, 1::2]).sum(dim=1, keepdim=True)
 
 
 # Tuples
@@ -245,18 +154,3 @@ def test_half_precision(row, dtype):
     torch.testing.assert_close(
         made.double(), right, rtol=torch.finfo(dtype).eps, atol=8 * torch.finfo(dtype).eps
     )
-
-
-@every_row
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_autocast_models(row, dtype):
-    net, x = network(4, 2, dtype=torch.float32), examples(2, 4, dtype=torch.float32)
-
-    def forward(z):
-        with torch.autocast("cpu", dtype=dtype):
-            return net(z)
-
-    made = built(row, forward).attribute(x)
-    assert made.dtype == torch.float32
-    (right,) = oracle(forward, (x,), (0 * x,))
-    torch.testing.assert_close(made.double(), right, rtol=0, atol=8 * torch.finfo(dtype).eps)

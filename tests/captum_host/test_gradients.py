@@ -213,10 +213,7 @@ def test_whole_numbers_have_no_gradients():
         OddGP(lambda ids: embed(ids).sum(dim=(1, 2)), gradients=True).attribute(tokens)
 
 
-CALLS: dict[str, Any] = {
-    "tolerance": {"tolerance": 0.1},
-    "max_seconds": {"max_seconds": 5.0},
-}
+CALLS: dict[str, Any] = {"tolerance": {"tolerance": 0.1}, "max_seconds": {"max_seconds": 5.0}}
 METHODS: dict[str, Any] = {
     "independent_rows": {"independent_rows": True},
     "unbiased": {"unbiased": True},

@@ -8,18 +8,13 @@ from torch import nn
 
 from captum_ext import Exact, Myerson, StackedGraphs
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
-from tests.captum_host.test_graphs import (
-    EXACT,
-    METHODS,
-    MOLECULE,
-    each_method,
-    game_of,
-    some_methods,
-)
+from tests.captum_host.test_graphs import EXACT, METHODS, each_method, game_of
 from tests.helpers.brute_force import shapley_values
 
 pytestmark = pytest.mark.filterwarnings("error")
 
+MOLECULE = nx.cycle_graph(6)
+MOLECULE.add_edges_from([(0, 6), (6, 7)])
 N_ATOMS = len(MOLECULE)
 BY_ATOM = torch.arange(N_ATOMS).reshape(1, N_ATOMS, 1)
 
@@ -183,7 +178,7 @@ def convolutions(package):
 
 
 @pytest.mark.filterwarnings("default:::torch_geometric")
-@some_methods
+@each_method
 def test_nodes_of_pytorch_geometric(method):
     network, data = convolutions(geometric())
     alone = one_at_a_time(network, data.edge_index)

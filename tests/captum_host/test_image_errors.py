@@ -135,10 +135,7 @@ def test_tensors_of_a_method_and_given_axes():
     )
     given = plt.subplots(1, 2)
     figure, axes = draw(
-        attr[0].permute(1, 2, 0),
-        error[0].permute(1, 2, 0),
-        plt_fig_axis=given,
-        use_pyplot=False,
+        attr[0].permute(1, 2, 0), error[0].permute(1, 2, 0), plt_fig_axis=given, use_pyplot=False
     )
     assert figure is given[0]
     assert list(axes) == list(given[1])

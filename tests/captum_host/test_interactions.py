@@ -7,7 +7,6 @@ import torch
 
 import shap_ext
 from captum_ext import Best, Exact, LeastSquares, OddGP, RandomOrder
-from shapley_adapters.errors import BudgetError
 from tests.captum_host.networks import examples, network
 from tests.helpers.interaction_oracles import semivalues_by_sizes, set_interactions
 
@@ -91,20 +90,6 @@ def test_linear_networks_in_single_precision_have_no_discoveries(n_features):
     method = OddGP(torch.nn.Linear(n_features, 1), seed=0)
     method.interactions(examples(5, n_features).float(), return_standard_error=True)
     assert method.last_estimate.rank_interactions().n_discoveries == 0
-
-
-def test_budgets_too_small_for_errors_are_refused_as_in_shap():
-    method = OddGP(product, unbiased=True, seed=0)
-    with pytest.raises(BudgetError, match="n_samples"):
-        method.interactions(examples(2, N_FEATURES), n_samples=4, return_standard_error=True)
-    explainer = shap_ext.OddGPExplainer(
-        lambda rows: product(torch.as_tensor(rows)).numpy(),
-        np.zeros((1, N_FEATURES)),
-        unbiased=True,
-        seed=0,
-    )
-    with pytest.raises(BudgetError, match="max_evals"):
-        explainer(np.ones((2, N_FEATURES)), max_evals=4, interactions=True, error_bounds=True)
 
 
 def value_of(row):

@@ -4,31 +4,10 @@ import numpy as np
 import pytest
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from tests.helpers.brute_force import shapley_values
 from tests.helpers.optional import captum_ext, torch
 
 IMAGES = torch.as_tensor(np.random.default_rng(0).random((2, 3, 6, 8)))
 LABELS = np.array([[7, 7, 0, 0], [7, 3, 3, 0], [5, 5, 3, 0]]).repeat(2, 0).repeat(2, 1)
-
-
-def redness(x):
-    return torch.tanh(x[:, 0].mean(dim=(1, 2)) * 5 - x[:, 1, 2:].mean(dim=(1, 2)) * 3)
-
-
-def test_a_mask_of_segments_is_exact():
-    mask = captum_ext.superpixels(IMAGES, LABELS)
-    assert mask.shape == (2, 1, 6, 8)
-    assert mask.dtype == torch.int64
-    found = captum_ext.Exact(redness).attribute(IMAGES, baselines=0.5, feature_mask=mask)
-    for image, values in zip(IMAGES, found, strict=True):
-
-        def value(coalition, image=image):
-            is_present = torch.as_tensor(np.isin(LABELS, np.array([0, 3, 5, 7])[list(coalition)]))
-            return redness(torch.where(is_present, image, 0.5)[None]).numpy()
-
-        wanted = shapley_values(4, value)[:, 0]
-        painted = np.select([label == LABELS for label in (0, 3, 5, 7)], list(wanted))
-        np.testing.assert_allclose(values, np.tile(painted, (3, 1, 1)), atol=1e-10)
 
 
 def test_both_hosts_have_the_same_segments():
@@ -62,19 +41,6 @@ def test_volumes():
     assert mask.shape == (2, 1, 4, 6, 8)
     halves = np.arange(4)[:, None, None] // 2 * 2 + np.arange(8) // 4
     np.testing.assert_array_equal(mask[0, 0], np.broadcast_to(halves, (4, 6, 8)))
-    weights = torch.as_tensor(np.random.default_rng(2).normal(size=(4, 6, 8)))
-
-    def model(x):
-        return torch.tanh((x[:, 0] * weights).sum(dim=(1, 2, 3)))
-
-    found = captum_ext.Exact(model).attribute(VOLUMES[:1], feature_mask=mask[:1])
-
-    def value(coalition):
-        kept = torch.as_tensor(np.isin(mask[0, 0], list(coalition)))
-        return float(model(VOLUMES[:1] * kept))
-
-    for segment, wanted in enumerate(shapley_values(4, value)):
-        np.testing.assert_allclose(found[0, 0][mask[0, 0] == segment], wanted, atol=1e-10)
 
 
 @pytest.mark.parametrize("segments", [1, 8, 24, 100])

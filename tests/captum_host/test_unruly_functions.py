@@ -15,8 +15,6 @@ from captum_ext import (
     Convex,
     DataLoaderAttribution,
     Exact,
-    OddGP,
-    Shear,
     SimShap,
     Surrogate,
     criteria,
@@ -105,45 +103,9 @@ def nothing_is_changed():
 
 
 @each_way
-def test_random_draws(way):
-    """SHEAR and the odd Gaussian process, at budgets that do not pay for all coalitions."""
-    x, shared = examples(3, 12), torch.ones(12, dtype=torch.float64)
-    net = network(12, 2)
-
-    def attributed(kind, forward):
-        return kind(forward, seed=0).attribute(
-            x, target=1, additional_forward_args=(SCALES, shared), n_samples=200
-        )
-
-    def bare(x, scales, shared):
-        return net(x * shared) * scales[:, None]
-
-    def unruly(*given):
-        if way is with_gradients:
-            with torch.enable_grad():
-                return bare(*given)
-        output = bare(*given)
-        if way is reusing_memory:
-            output = memory[: len(output)].copy_(output)
-        elif way is writing_into_inputs and not torch.is_grad_enabled():
-            for tensor in given:  # of which no derivative is taken
-                tensor.fill_(9.0)
-        return output
-
-    memory = torch.empty(10_000, 2, dtype=torch.float64)
-    for kind in (Shear, OddGP):
-        torch.testing.assert_close(attributed(kind, unruly), attributed(kind, bare), **EXACT)
-    assert torch.equal(x, examples(3, 12))
-
-
-@each_way
 def test_criteria(way):
     exact = wanted()[:, 1]
-    arguments = {
-        "baselines": REFERENCE,
-        "target": 1,
-        "additional_forward_args": (SCALES, SHARED),
-    }
+    arguments = {"baselines": REFERENCE, "target": 1, "additional_forward_args": (SCALES, SHARED)}
     for criterion in (criteria.faithfulness, criteria.monotonicity):
         found, right = (criterion(exact, f, X, **arguments) for f in (way(), plain))
         torch.testing.assert_close(found, right, **EXACT)

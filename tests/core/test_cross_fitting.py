@@ -125,7 +125,7 @@ def test_unbiased_for_any_regression(n_players, budget, planned, stop):
     game = random_game(n_players, n_rows=8, seed=3)
     n_used = int(budget * stop)
     draws = lambda seed: draw_folds(request(n_players, budget, seed, planned)).within(n_used)  # noqa: E731
-    assert np.abs(z_values(game, draws, 350)).max() < 4.5
+    assert np.abs(z_values(game, draws, 200)).max() < 4.5
 
 
 @pytest.mark.parametrize(("n_players", "budget"), [(6, 30), (8, 60), (8, 160)])

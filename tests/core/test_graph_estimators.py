@@ -116,18 +116,14 @@ def test_l_shapley_is_its_definition(graph, context):
 
 
 @each_graph_with(
-    ("context", "marginals", "weighting"),
-    CONTEXTS,
-    ("removal", "components"),
-    ("myerson", "paper"),
+    ("context", "marginals", "weighting"), CONTEXTS, ("removal", "components"), ("myerson", "paper")
 )
 def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
         found = run(game, core.CShapley(order, weighting, context, marginals), graph)
         wanted = of_all_rows(
-            game,
-            lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals),
+            game, lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals)
         )
         np.testing.assert_allclose(found.values, wanted, **EXACT)
 
@@ -492,7 +488,7 @@ def test_orders_beyond_counting():
 # --- draws ---
 
 
-def check_draws(estimator, graph, budget, wanted, game, n_seeds=200):
+def check_draws(estimator, graph, budget, wanted, game, n_seeds=120):
     """Check means over seeds, |z| < 4.5 for each of 9 to 12 players, and the errors told."""
     made = [run(game, estimator, graph, budget=budget, seed=seed) for seed in range(n_seeds)]
     assert all(one.evaluations <= budget for one in made)
@@ -587,12 +583,12 @@ def star_game(n_leaves=199):
     ids=repr,
 )
 def test_a_hub_gets_its_value(estimator):
-    """Half of each of its 199 products; order 0 would give 0 to everyone."""
-    found = run(star_game(), estimator, nx.star_graph(199), budget=10_000)
+    """Half of each of its 99 products; order 0 would give 0 to everyone."""
+    found = run(star_game(99), estimator, nx.star_graph(99), budget=5_000)
     assert found.orders == 1
-    assert 9_990 < found.evaluations <= 10_000
+    assert 4_990 < found.evaluations <= 5_000
     hub, leaves = found.values[0, 0, 0], found.values[0, 1:, 0]
-    assert abs(hub - 99.5) <= 4 * found.standard_errors[0, 0, 0] + 1e-9
+    assert abs(hub - 49.5) <= 4 * found.standard_errors[0, 0, 0] + 1e-9
     np.testing.assert_allclose(leaves, 0.5, **EXACT)
 
 

@@ -111,8 +111,7 @@ def test_players_without_effect_join_the_others():
     """Null players are no players of the design; paths on the graph lead through them."""
     value, graphs = ring_sums(2)
     wide = core.PlayerGraph.from_edges(
-        2 * M,
-        [edge for a, b in graphs[0].edges for edge in ((a, b), (b, M + a))],
+        2 * M, [edge for a, b in graphs[0].edges for edge in ((a, b), (b, M + a))]
     )
 
     class Embedded(RowsGame):

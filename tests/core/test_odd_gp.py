@@ -4,6 +4,7 @@ import math
 from itertools import combinations, cycle, pairwise, product
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 
@@ -164,11 +165,7 @@ def test_linear_models_are_exact_and_stay_so(n_players, least, weights):
 
 @pytest.mark.parametrize(
     ("name", "per_player", "n_players"),
-    [
-        ("minimum of four", 16, 10),
-        ("trees", 32, 10),
-        ("unanimity, 30 of 1 to 4", 48, 10),
-    ],
+    [("minimum of four", 16, 10), ("trees", 32, 10), ("unanimity, 30 of 1 to 4", 48, 10)],
 )
 def test_games_of_few_interactions_are_nearly_exact(name, per_player, n_players):
     game = TableGame(tabulated(name, n_players, 4)[:, :, None])
@@ -209,11 +206,7 @@ def test_strong_interactions_among_many_stand_out():
     rng = np.random.default_rng(0)
     triples = [(0, 1, 2), (3, 4, 5), (0, 6, 9), (2, 7, 11), (4, 8, 10), (1, 12, 13)]
     game, exact = game_of_sets(
-        20,
-        triples,
-        rng.choice([-1.0, 1.0], size=6),
-        rng.normal(size=20),
-        rng.normal(size=(20, 20)),
+        20, triples, rng.choice([-1.0, 1.0], size=6), rng.normal(size=20), rng.normal(size=(20, 20))
     )
     errors = [np.abs(run(game, 400, one).values[0, :, 0] - exact).mean() for one in OPTIONS]
     assert errors[0] < 0.1 * errors[1]
@@ -312,17 +305,6 @@ def test_players_that_nobody_can_tell_apart_differ_by_less_than_their_errors(wei
     assert (np.abs(found.values[:, 2]) < 4 * found.standard_errors[:, 2] + 1e-9).all()
 
 
-def test_null_players_that_are_known_get_nothing_and_cost_nothing():
-    table = smooth_game(8, n_rows=2).values
-    active = np.ones((2, 10), dtype=bool)
-    active[:, [3, 7]] = False
-    wide = table[:, all_coalitions(10)[:, active[0]] @ (1 << np.arange(8))]
-    found = run(TableGame(wide, active=active), 60)
-    assert not found.values[:, [3, 7]].any()
-    alone = run(TableGame(table), 60)
-    np.testing.assert_allclose(found.values[:, active[0]], alone.values, rtol=0, atol=1e-12)
-
-
 def cooperation(n_players, strong):
     scores = np.full((n_players, n_players), 0.01)
     scores[np.ix_(strong, strong)] = 1.0
@@ -379,9 +361,11 @@ def test_rows_are_the_same_in_any_company_and_batches(n_players, budget, weights
         return SumsOfRows(numbers, rows, **options)
 
     together = run(game([0, 1, 2, 3]), budget, weights, seed=3)
+    with joblib.parallel_config("threading"):  # which start sooner than processes
+        shared = run(game([0, 1, 2, 3]), budget, weights, seed=3, n_jobs=2)
     for other, order in (
         (run(game([0, 1, 2, 3], evaluations_per_batch=7), budget, weights, seed=3), range(4)),
-        (run(game([0, 1, 2, 3]), budget, weights, seed=3, n_jobs=2), range(4)),
+        (shared, range(4)),
         (run(game([3, 2, 1, 0]), budget, weights, seed=3), [3, 2, 1, 0]),
         (run(game([1]), budget, weights, seed=3), [1]),
         (run(game([2, 2]), budget, weights, seed=3), [2, 2]),
@@ -513,7 +497,7 @@ def test_fewer_evaluations_than_players(weights):
 @pytest.mark.slow
 def test_errors_fall_from_every_budget_to_its_double(name):
     """Nearly to nothing where nearly all pairs are known."""
-    game = TableGame(tabulated(name, 10, 5)[:, :, None])
+    game = TableGame(tabulated(name, 10, 3)[:, :, None])
     sizes = np.abs(game_shapley_values(game)).sum(axis=(1, 2))
     errors = [
         (distances(game, run(game, 10 * per_player)).sum(axis=(1, 2)) / sizes).mean()
@@ -687,8 +671,7 @@ def test_intervals_of_games_with_interactions_of_all_sizes(n_players, per_player
     for name in names:
         game = TableGame(tabulated(name, n_players, 8)[:, :, None])
         exact = game_shapley_values(game)
-        found = [run(game, per_player * n_players + 2, seed=seed) for seed in range(2)]
-        inside[name] = np.mean([are_inside(one, exact) for one in found])
+        inside[name] = are_inside(run(game, per_player * n_players + 2), exact).mean()
     assert np.mean(list(inside.values())) > 0.9, inside
     assert min(inside.values()) > 0.75, inside
 

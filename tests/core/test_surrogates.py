@@ -1,5 +1,6 @@
 """Surrogates against conditional expectations by enumeration, and their files."""
 
+import functools
 import json
 from itertools import chain, combinations
 from typing import Any
@@ -37,7 +38,7 @@ def classifier(x):
 
 
 def fitted(predict=model, rows=ROWS, players=PLAYERS, network="mlp", options=None, **training):
-    training = {"epochs": 12, "seed": 0, "rows_per_step": 32, "coalitions": 4} | training
+    training = {"epochs": 2, "seed": 0, "rows_per_step": 32, "coalitions": 4} | training
     options = SurrogateOptions(network=network, network_options=options, **training)
     return TrainedSurrogate.fit(rows, predict(rows), players, options)
 
@@ -53,12 +54,14 @@ def told_and_exact(surrogate, predict, kinds=KINDS, coalitions=EVERY):
     return np.array(told), np.array(exact)
 
 
+@functools.cache
+def fitted_well(predict):
+    return fitted(predict, epochs=40, coalitions=8)
+
+
 @pytest.mark.parametrize("predict", [model, classifier])
-@pytest.mark.slow
 def test_it_learns_the_conditional_expectation(predict):
-    rows = np.tile(KINDS, (40, 1)).astype(np.float32)
-    surrogate = fitted(predict, rows, epochs=40, coalitions=16)
-    told, exact = told_and_exact(surrogate, predict)
+    told, exact = told_and_exact(fitted_well(predict), predict)
     size = exact.std()
     assert np.sqrt(((told - exact) ** 2).mean()) < 0.1 * size
     # Absent numbers at their mean, as with one background row, are something else.
@@ -79,7 +82,7 @@ def test_probabilities_stay_probabilities():
 @pytest.mark.parametrize("predict", [model, classifier])
 def test_validation_tells_the_errors(predict):
     """Against the definitions, on the held-out rows, whose coalitions are of all sizes alike."""
-    surrogate = fitted(predict, epochs=40)
+    surrogate = fitted_well(predict)
     training = SurrogateOptions(seed=0)
     held_out, kept = split_rows(training, len(ROWS), len(ROWS))
     rows, outputs = ROWS[held_out], predict(ROWS)

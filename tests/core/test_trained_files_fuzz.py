@@ -65,14 +65,8 @@ def surrogate(network, options=None):
 KINDS: dict[str, tuple[Any, Any]] = {
     "mlp": (lambda: trained("mlp", {"widths": (8,)}), AmortizedShapley.load),
     "unet": (lambda: trained("unet", {"width": 2, "depth": 1}), AmortizedShapley.load),
-    "own": (
-        lambda: trained(built(0, Own)),
-        lambda path: AmortizedShapley.load(path, Own()),
-    ),
-    "surrogate, unet": (
-        lambda: surrogate("unet", {"width": 2, "depth": 1}),
-        TrainedSurrogate.load,
-    ),
+    "own": (lambda: trained(built(0, Own)), lambda path: AmortizedShapley.load(path, Own())),
+    "surrogate, unet": (lambda: surrogate("unet", {"width": 2, "depth": 1}), TrainedSurrogate.load),
 }
 
 

@@ -144,9 +144,7 @@ def _shear(name, **facts):
 
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
-_OF_LEAST_SQUARES: dict[str, Any] = {
-    "error_ratio": (0.9, 1.1 / (1 - 7 / 30)),
-}
+_OF_LEAST_SQUARES: dict[str, Any] = {"error_ratio": (0.9, 1.1 / (1 - 7 / 30))}
 
 
 def _constant(least: int) -> Callable[[int], int]:

@@ -38,8 +38,7 @@ def covering(rows):
     while missing:
         # What has most that is missing; of these, what has the values that were used least.
         best = max(
-            parts,
-            key=lambda i: (len(parts[i] & missing), -sum(n_uses[part] for part in values[i])),
+            parts, key=lambda i: (len(parts[i] & missing), -sum(n_uses[part] for part in values[i]))
         )
         kept.append(best)
         missing -= parts.pop(best)

@@ -19,14 +19,6 @@ from tests.helpers.optional import HAS_TORCH, captum_ext
 TOOLS = {
     *("DataLoaderAttribution", "EmbeddingAttribution", "LLMAttribution", "RemoteLLMAttribution"),
 }
-WITHOUT_DRAWS = {
-    *("EnumerationExplainer", "FastShapExplainer", "SimShapExplainer"),
-    *("Exact", "FastShap", "SimShap"),
-}
-ON_GRAPHS = {"Asymmetric", "CShapley", "LShapley", "Myerson", "OddGP"}
-OF_MODELS = {
-    *("model", "masker", "link", "feature_names", "output_names", "linearize_link", "seed"),
-}
 PACKAGES = ("shap_ext", "captum_ext", "shapley_adapters")
 BACKGROUND = np.zeros((1, 3))
 
@@ -48,10 +40,7 @@ AGGREGATES = {
     *("AVAExplainer", "CentroidExplainer", "ConvexExplainer", "LowComplexityExplainer"),
     *("AVA", "Centroid", "Convex", "LowComplexity"),
 }
-ESTIMATORS = {name: kind for name, kind in CLASSES.items() if name not in AGGREGATES}
 each_class = pytest.mark.parametrize("kind", CLASSES.values(), ids=CLASSES)
-each_estimator = pytest.mark.parametrize("kind", ESTIMATORS.values(), ids=ESTIMATORS)
-each_explainer = pytest.mark.parametrize("kind", EXPLAINERS.values(), ids=EXPLAINERS)
 
 
 def parameters(kind):
@@ -97,21 +86,6 @@ def test_each_parameter_is_named_described_and_written_once(kind):
         assert code is None or code.co_filename == "<string>"  # made from fields, not by hand
 
 
-@each_explainer
-def test_explainers_share_the_parameters_of_a_model(kind):
-    assert set(parameters(kind)) >= OF_MODELS
-
-
-@each_estimator
-def test_estimators_share_their_parameters(kind):
-    name = kind.__name__
-    own = {"groups"} | OF_MODELS if name in EXPLAINERS else {"forward_func", "seed"}
-    shared = own | {"value_function"}
-    assert set(parameters(kind)) >= shared
-    assert ("independent_rows" in parameters(kind)) == (name not in WITHOUT_DRAWS)
-    assert ("graph" in parameters(kind)) == (name.removesuffix("Explainer") in ON_GRAPHS)
-
-
 @each_class
 def test_only_the_first_parameters_have_a_position(kind):
     positional = [n for n, one in parameters(kind).items() if one.kind is not one.KEYWORD_ONLY]
@@ -135,32 +109,9 @@ def test_a_misspelt_name_is_refused_with_the_right_one(kind):
         assert kind.__name__ in str(error.value)
 
 
-def test_a_misspelt_name_is_refused_through_shaps_door():
-    with pytest.raises(TypeError, match="'complment'.*Did you mean complement"):
-        shap.Explainer(lambda x: x, BACKGROUND, algorithm="shear", complment="uniform")
-
-
 def test_a_name_like_no_other_is_refused_with_all_that_there_are():
     with pytest.raises(TypeError, match=r"'zzz'\. Its arguments are model, masker, .*antithetic"):
         shap_ext.ShearExplainer(lambda x: x, BACKGROUND, zzz=1)  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"paired": False, "seed": 3, "sizes": "leverage", "groups": {"both": [0, 1]}}],
-)
-@pytest.mark.parametrize("loader", [shap.Explainer, shap_ext.LeastSquaresExplainer])
-def test_options_by_name_come_back_from_files(options, loader):
-    """shap's own loader passes on only what a constructor takes by position."""
-    made = shap_ext.LeastSquaresExplainer(np.sum, BACKGROUND, output_names=["sum"], **options)
-    file = io.BytesIO()
-    made.save(file)
-    file.seek(0)
-    loaded = loader.load(file)
-    assert type(loaded) is type(made)
-    for name in parameters(type(made)):
-        if name not in ("model", "masker"):
-            assert getattr(loaded, name) == getattr(made, name), name
 
 
 def test_a_file_of_another_class_is_refused():

@@ -279,8 +279,7 @@ def _interrupts():
 
 @pytest.mark.usefixtures("_interrupts")
 @pytest.mark.parametrize(
-    ("fail", "error"),
-    [(raise_key_error, WorkerError), (interrupt, KeyboardInterrupt)],
+    ("fail", "error"), [(raise_key_error, WorkerError), (interrupt, KeyboardInterrupt)]
 )
 def test_threads_call_the_model_no_more_after_an_error(fail, error):
     model, many = NotingCalls(fail), np.concatenate([X[:1], numbers(600, N_PLAYERS, seed=2)])

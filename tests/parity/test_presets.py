@@ -143,12 +143,7 @@ def test_a_preset_is_the_same_as_its_arguments(make, kind):
     preset = fitted(make(kind, preset="paper", **FEW))
     printed = {**PRINTED[kind, "paper"], **FEW}
     by_hand = fitted(
-        make(
-            kind,
-            learning_rate_schedule="constant",
-            max_gradient_norm=None,
-            **printed,
-        )
+        make(kind, learning_rate_schedule="constant", max_gradient_norm=None, **printed)
     )
     np.testing.assert_array_equal(values(preset), values(by_hand))
     module = preset.trained.network.network

@@ -361,16 +361,6 @@ def test_enumeration_states_the_error_that_noise_leaves():
     assert few > 0.87
 
 
-@HOSTS
-def test_repeats_count_as_evaluations_and_change_nothing_of_other_models(explain):
-    model = Counted()
-    plain = explain(model, ROWS[:2], 100)
-    n_plain = model.n_rows
-    assert n_plain <= 2 * 100 * 1.05
-    assert not plain.value_errors.any()
-    assert (plain.model_rows == plain.evaluations).all()
-
-
 def test_repeats():
     model = Counted()
     explainer = shap.Explainer(model, np.zeros((1, N_FEATURES)), algorithm="oddgp", seed=0)

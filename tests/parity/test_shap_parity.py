@@ -126,11 +126,7 @@ LIMIT = 2.0
 
 @pytest.mark.parametrize(
     "explainer",
-    [
-        shap_ext.RandomOrderExplainer,
-        shap_ext.LeastSquaresExplainer,
-        shap_ext.ShearExplainer,
-    ],
+    [shap_ext.RandomOrderExplainer, shap_ext.LeastSquaresExplainer, shap_ext.ShearExplainer],
 )
 def test_estimates_agree_with_the_exact_explainer(explainer, model, masker, exact):
     values, errors = estimates(explainer, model, masker)

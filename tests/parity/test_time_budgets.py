@@ -342,11 +342,11 @@ def test_best_takes_what_errs_least_for_its_time(n_features, seconds, options, c
     rows = np.random.default_rng(0).normal(size=(2, n_features))
     found = {
         by_shap(clock.model(curved, factor * seconds), rows, **options)[1].choice
-        for factor in (0.9, 1.0, 1.4)  # as on a busy machine
+        for factor in (0.9, 1.4)  # as on a busy machine
     }
-    assert {one.partition(":")[0] for one in found} == {choice}
     explainer = shap.Explainer(clock.model(curved, seconds), 0 * rows[:1], algorithm="best", seed=0)
     values, estimate = explainer(rows, **options).values, explainer.last_estimate
+    assert {one.partition(":")[0] for one in {*found, estimate.choice}} == {choice}
     budget = options.get("max_evals", estimate.budget or "auto")
     again, _ = by_shap(curved, rows, choice, max_evals=budget)
     np.testing.assert_array_equal(again, values)

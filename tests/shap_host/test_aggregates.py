@@ -26,11 +26,7 @@ from tests.shap_host.games import (
 )
 
 BACKGROUND, X, DATA = rows(2, 4, seed=1), rows(3, 4), rows(20, 4, seed=2)
-AGGREGATES = [
-    shap_ext.CentroidExplainer,
-    shap_ext.ConvexExplainer,
-    shap_ext.LowComplexityExplainer,
-]
+AGGREGATES = [shap_ext.CentroidExplainer, shap_ext.ConvexExplainer, shap_ext.LowComplexityExplainer]
 
 
 def doubled(x):

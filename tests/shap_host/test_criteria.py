@@ -133,10 +133,7 @@ def test_errors_rankings_and_log_odds():
     [
         (lambda: criteria.complexity(np.ones(3)), r"explanation\[:1\]"),
         (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is missing"),
-        (
-            lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)),
-            "model= is missing",
-        ),
+        (lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)), "model= is missing"),
         (
             lambda: criteria.masked_log_odds(
                 VALUES, probability, BACKGROUND, X, value_function="raw"

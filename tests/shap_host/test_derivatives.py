@@ -205,26 +205,6 @@ def test_scripted_embeddings_take_whole_numbers(kind):
     np.testing.assert_allclose(made.values.sum(axis=1), total, rtol=0, atol=1e-10)
 
 
-def test_a_prior_of_odd_gaussian_process_regression():
-    """From derivatives where the model has them; `last_estimate` tells."""
-    net, x = layers(nn.Tanh)(), examples(3).numpy()
-    background = np.zeros((1, N_FEATURES))
-    made = {}
-    for cooperators in (None, "auto", "gradient"):
-        explainer = shap.Explainer(
-            net, background, algorithm="oddgp", seed=0, cooperators=cooperators
-        )
-        made[cooperators] = explainer(x, max_evals=60).values
-        source = {None: "", "auto": "hessian", "gradient": "gradient"}[cooperators]
-        assert set(explainer.last_estimate.cooperators) == {source}
-    assert np.abs(made["auto"] - made[None]).max() > 0
-    explainer = shap.Explainer(
-        lambda z: z.prod(axis=1), background, algorithm="oddgp", seed=0, cooperators="auto"
-    )
-    explainer(x, max_evals=60)
-    assert set(explainer.last_estimate.cooperators) == {""}
-
-
 def test_gradients_of_a_module_beside_its_values():
     """Of any number of background rows; gradients before a link are named."""
     net, x = layers(nn.Tanh)(), examples(3).numpy()

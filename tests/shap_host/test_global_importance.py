@@ -318,8 +318,7 @@ def test_outputs_that_are_no_probabilities_are_refused():
 def test_a_link_and_a_value_function_are_refused_for_a_loss():
     linked = explainer(model=probability, link="logit")
     valued = explainer(
-        model=probability,
-        value_function=shap_ext.ValueFunction("log_probability", "probabilities"),
+        model=probability, value_function=shap_ext.ValueFunction("log_probability", "probabilities")
     )
     for method, name in ((linked, "link"), (valued, "value_function")):
         with pytest.raises(InvalidArgumentError, match=f"^{name}"):

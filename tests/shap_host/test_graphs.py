@@ -199,11 +199,7 @@ def test_channels_that_go_together_make_a_flat_grid():
     assert explainer.last_estimate.evaluations == 9 + 4 + 2
     local = shap_ext.LShapleyExplainer(of_image, background, order=1, groups=groups)
     diagonals = shap_ext.LShapleyExplainer(
-        of_image,
-        background,
-        order=1,
-        groups=groups,
-        graph=PlayerGraph.grid((3, 3), diagonals=True),
+        of_image, background, order=1, groups=groups, graph=PlayerGraph.grid((3, 3), diagonals=True)
     )
     value = image_values(images[0], background)
 

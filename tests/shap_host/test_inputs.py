@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import shap_ext
 from shap_ext.games.table_games import masked_by_background
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -28,7 +27,6 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
 NAMES = ["randomorder", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
@@ -38,16 +36,6 @@ def explain(model, background, explained, name="enumeration", **options):
 
 
 # Arrays
-
-
-@each_kind_of_estimator
-def test_every_estimator_gives_the_same_from_frames_arrays_and_tensors(row):
-    x, background = rows(3, 9), rows(2, 9, seed=1)
-    options = {"max_evals": row.budget(9, 110)}
-    explainer = row.explainer(curved, background, seed=0, **row.options)
-    wanted = explainer(x, **options).values
-    for other in (pd.DataFrame(x), x.tolist(), list(x), torch.as_tensor(x)):
-        np.testing.assert_array_equal(explainer(other, **options).values, wanted)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int64, bool])

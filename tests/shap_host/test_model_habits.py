@@ -8,7 +8,6 @@ import shap
 
 import shap_ext
 import shap_ext.criteria
-from shapley_adapters.errors import ModelOutputError
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import ROUNDING, curved, curved_columns, oracle, probability, rows
 
@@ -136,29 +135,6 @@ def test_criteria_of_models_that_change_their_input_and_reuse_memory():
 
 
 # Outputs
-
-
-def refused(model, words, masker=None, explained=X):
-    masker = rows(2, 5, seed=1) if masker is None else masker
-    explainer = shap.Explainer(model, masker, algorithm="shear", seed=0)
-    with pytest.raises(ModelOutputError, match=words):
-        explainer(explained)
-
-
-def test_numbers_of_outputs_that_vary_between_calls_are_refused():
-    class Varying:
-        def __init__(self):
-            self.n_calls = 0
-
-        def __call__(self, x):
-            self.n_calls += 1
-            return probability(x)[:, : 1 + self.n_calls % 2]
-
-    background = rows(2, 5, seed=1)
-    for masker in (background, lambda mask, x: np.where(mask, x, background)):
-        refused(
-            Varying(), r"same shape in all calls; for one row the shape was \(\d,\) first", masker
-        )
 
 
 # Torch

@@ -1,5 +1,6 @@
 """Every plot of shap for tables takes our explanations, and shows what is in them."""
 
+import functools
 import warnings
 
 import matplotlib.pyplot as plt
@@ -7,10 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-from matplotlib.collections import LineCollection
 
-from tests.helpers.estimator_table import SEVERAL
-from tests.shap_host.games import curved, rows
+from tests.shap_host.games import rows
 
 # No warnings of ours in ordinary use; shap's own plots use what matplotlib deprecates.
 pytestmark = [
@@ -54,39 +53,23 @@ def two_outputs(frame):
     return np.stack([model(frame), -2 * model(frame) ** 2], axis=1)
 
 
-def explain(kind="plain", x=None, **options):
-    """Return an explanation of all rows (R, M)."""
-    x = FRAME if x is None else x
-    build = {"background": FRAME.iloc[:5], "model": model, "algorithm": "shear", "seed": 0}
-    if kind == "grouped":
-        build["groups"] = GROUPS
-    elif kind == "outputs":
-        build |= {"model": two_outputs, "output_names": ["u", "v"]}
-    elif kind == "arrays":
-        build |= {"background": FRAME.iloc[:5].to_numpy(float), "feature_names": COLUMNS}
-        x = x.to_numpy(float)
-    elif kind == "clustered":
-        build["background"] = shap.maskers.Partition(FRAME.astype(float))
-        x = x.astype(float)
-    build |= options
-    names, background = build.pop("model"), build.pop("background")
-    sv = shap.Explainer(names, background, **build)(
-        x, max_evals=100 if kind == "grouped" else 200, error_bounds=True
-    )
-    return sv[:, :, "v"] if kind == "outputs" else sv
+@functools.cache
+def explained(kind):
+    """Return an explanation of all rows, (R, M)."""
+    x = FRAME.astype(float) if kind == "clustered" else FRAME
+    background = shap.maskers.Partition(x) if kind == "clustered" else FRAME.iloc[:5]
+    options = {"grouped": {"groups": GROUPS}, "outputs": {"output_names": ["u", "v"]}}.get(kind, {})
+    predict = two_outputs if kind == "outputs" else model
+    explainer = shap.Explainer(predict, background, algorithm="shear", seed=0, **options)
+    found = explainer(x, max_evals=100 if kind == "grouped" else 200, error_bounds=True)
+    return found[:, :, "v"] if kind == "outputs" else found
 
 
-KINDS = ["grouped", "outputs", "clustered"]
-CACHE = {}
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["grouped", "outputs", "clustered"])
 def sv(request):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        if request.param not in CACHE:
-            CACHE[request.param] = explain(request.param)
-    return CACHE[request.param]
+        return explained(request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -116,35 +99,6 @@ def test_waterfall(sv):
         assert f"{shown} = colour" in words
     for name in sv.feature_names:
         assert name in words
-
-
-def error_bars():
-    """Return the horizontal error bars that are drawn, as (left, right), from bottom to top."""
-    plt.gcf().canvas.draw()
-    bars = []
-    for axes in plt.gcf().axes:
-        for container in axes.containers:
-            if type(container).__name__ == "ErrorbarContainer":
-                for lines in container.lines[2]:  # type: ignore[attr-defined] # as its class has
-                    assert isinstance(lines, LineCollection)
-                    bars += [sorted(path[:, 0]) for path in lines.get_segments() if path.size]
-    return np.array(bars)
-
-
-@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
-def test_waterfall_draws_the_errors(row):
-    x, background = rows(1, 9), rows(2, 9, seed=1)
-    explainer = row.explainer(curved, background, seed=0, **row.options)
-    sv = explainer(x, error_bounds=True, max_evals=row.budget(9, 150))
-    shap.plots.waterfall(sv[0], max_display=9, show=False)
-    bars = error_bars()
-    order = np.argsort(np.abs(sv[0].values))
-    widths = bars[:, 1] - bars[:, 0]
-    assert len(bars) == 9
-    wanted = (sv.upper_bounds - sv.lower_bounds)[0]
-    # shap draws positive and negative bars in two goes, so compare them sorted.
-    np.testing.assert_allclose(np.sort(widths), np.sort(wanted[order]), rtol=1e-5, atol=1e-12)
-    assert (widths > 0).all() != row.is_exact
 
 
 def test_bar(sv):
@@ -199,16 +153,6 @@ def test_force(sv):
     drawn()
     shap.plots.force(sv[:5])  # JavaScript
     shap.plots.force(sv[0])
-
-
-def test_one_hot_players_show_their_column():
-    explained = explain("grouped")
-    hot = FRAME[GROUPS["colour"]].to_numpy(float).argmax(axis=1)
-    np.testing.assert_array_equal(explained[:, "colour"].data, hot)
-    for place in (0, 1, 2):
-        shap.plots.waterfall(explained[place], show=False)
-        assert f"{['blue', 'green', 'red'][hot[place]]} = colour" in drawn()
-        plt.close("all")
 
 
 @pytest.mark.parametrize("as_type", ["category", "str"])

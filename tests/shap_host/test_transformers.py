@@ -42,11 +42,7 @@ def tokenizer(*, with_special_tokens=True):
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        **names,
+        tokenizer_object=inner, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]", **names
     )
 
 

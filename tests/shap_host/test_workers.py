@@ -12,7 +12,7 @@ import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from tests.shap_host.games import curved, rows
 from tests.shap_host.test_text import Tokenizer, first_output
 
-N_ROWS, N_THREADS, BUDGET = 60, 8, 60
+N_ROWS, N_THREADS, BUDGET = 24, 8, 60
 WORDS = ["this", "is", "not", "good", "the", "film", "was", "so"]
 
 
@@ -124,10 +124,9 @@ SENT = ["text", "image", "partition", "function"]
 def test_joblib_finds_what_one_process_does(case, backend):
     """Loky starts its workers afresh, multiprocessing forks them."""
     explainer, inputs = built(case)
-    n_rows = 20
-    wanted = [explain_one(explainer, inputs, row) for row in range(n_rows)]
+    wanted = [explain_one(explainer, inputs, row) for row in range(N_ROWS)]
     with joblib.parallel_config(backend, n_jobs=2):
         found = joblib.Parallel()(
-            joblib.delayed(explain_one)(explainer, inputs, row) for row in range(n_rows)
+            joblib.delayed(explain_one)(explainer, inputs, row) for row in range(N_ROWS)
         )
     assert_identical(found, wanted)
