@@ -58,7 +58,9 @@ def explained(kind):
     """Return an explanation of all rows, (R, M)."""
     x = FRAME.astype(float) if kind == "clustered" else FRAME
     background = shap.maskers.Partition(x) if kind == "clustered" else FRAME.iloc[:5]
-    options = {"grouped": {"groups": GROUPS}, "outputs": {"output_names": ["u", "v"]}}.get(kind, {})
+    options: dict = {"groups": GROUPS} if kind == "grouped" else {}
+    if kind == "outputs":
+        options = {"output_names": ["u", "v"]}
     predict = two_outputs if kind == "outputs" else model
     explainer = shap.Explainer(predict, background, algorithm="shear", seed=0, **options)
     found = explainer(x, max_evals=100 if kind == "grouped" else 200, error_bounds=True)
