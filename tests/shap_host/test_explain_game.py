@@ -130,6 +130,20 @@ def test_budgets_hold_for_any_number_of_players(n_players, share):
     np.testing.assert_allclose(found.values.sum(), np.tanh(1), atol=1e-10)
 
 
+@pytest.mark.parametrize("index", ["banzhaf", ("beta", 4, 1)])
+def test_best_estimates_semivalues_by_the_process_within_the_budget(index):
+    """Random orders of 200 players need 798 evaluations, and weigh few of them."""
+    effects, n = np.random.default_rng(0).random(200), []
+
+    def value(coalitions):
+        n.append(len(coalitions))
+        return coalitions @ effects + coalitions[:, 0] * coalitions[:, 1]
+
+    found = explain_game(value, 200, index=index, max_evals=450, seed=0)
+    assert sum(n) <= 1.1 * 450
+    assert np.abs(found.values - effects)[2:].sum() < 0.1 * effects.sum()
+
+
 # Coalitions without a value
 
 

@@ -230,10 +230,9 @@ class Costs:
 
     def _largest_budget(self, estimator: Estimator[Any], seconds: float, most: int) -> int | None:
         """Return the largest budget whose call takes at most some time; None if none does."""
-        low = self.least_budget(estimator)
-        if not self._fits(Plan(estimator, low), seconds):
+        low, high = self.least_budget(estimator), most
+        if low > high or not self._fits(Plan(estimator, low), seconds):
             return None
-        high = max(low, most)
         exact = [1 << size for size in self.n_rows_of if low < 2**size <= high]
         tops = [budget for budget in (*exact, high) if self._fits(Plan(estimator, budget), seconds)]
         while high - low > max(1, low // 64):

@@ -149,11 +149,8 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     """
     started = perf_counter()
     request = settings.interactions
-    candidates = [
-        candidate
-        for candidate in estimator.candidates
-        if request is None or candidate.has_interactions(request)
-    ]
+    # How large the errors of interactions and of other semivalues are is known of none of them.
+    candidates = estimator.candidates if request is None else estimator.candidates[:1]
     first = candidates[0]
     costs = Costs(game, settings, game.active_players())
     n_players = costs.n_players
@@ -172,10 +169,8 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     chosen = Plan(first, budget.limit, _saving_rows(game, settings).saves_rows)
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
-    new_budget, reason = (
-        settings.budget,
-        f"{named(first)}: it takes about {own:.2g} s beside the model",
-    )
+    new_budget = settings.budget
+    reason = f"{named(first)}: it takes about {own:.2g} s beside the model"
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()
