@@ -18,7 +18,7 @@ from ..shap_internals import BAR_DELAY, is_op_chain
 _FIXED = "does not go with a table of attributions, whose columns are fixed. Leave it out."
 _NO_CALL = "changes nothing about the budget of a call. Leave it out."
 _OF_ROWS = "does not go with the importance over rows. Leave it out."
-_IS_ASKED = "is what this method asks for itself. Leave it out."
+_IS_CHOSEN = "does not go with index=. For pairs, leave index= out: interactions='banzhaf'."
 
 
 def checked_outputs(name: str, outputs: Any) -> Any:
@@ -120,7 +120,7 @@ class ExplainerOptions(CallOptions, total=False):
                 "budget": _NO_CALL,
                 "importance": _OF_ROWS,
                 "batch": _FIXED,
-                "interactions": _IS_ASKED,
+                "interactions": _IS_CHOSEN,
                 "network": f"{ONE_PASS} Use oddgp.",
             },
         ),
