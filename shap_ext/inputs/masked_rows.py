@@ -27,9 +27,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Return where values are equal; missing values are equal, 0.0 and -0.0 are not.
+    """Return where values are equal; missing ones are, but for None and NaN; 0.0 and -0.0 are not.
 
-    The output of a model may depend on the sign of zero, for example after a division.
+    The output of a model may depend on the sign of zero, for example after a division, and encoders
+    of categories tell None from NaN.
     """
     if "O" not in first.dtype.kind + second.dtype.kind:
         same_values: BoolArray = np.equal(first, second)
@@ -44,6 +45,8 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
         lambda x: isinstance(x, (float, np.floating)) and x == 0 and bool(np.signbit(x)), 1, 1
     )
     equal &= is_negative_zero(first) == is_negative_zero(second)
+    is_none = np.frompyfunc(lambda x: x is None, 1, 1)
+    both_missing &= (is_none(first) == is_none(second)).astype(bool)
     return np.where(any_missing, both_missing, equal).astype(bool)
 
 

@@ -510,3 +510,17 @@ def test_batches_are_as_large_as_asked_for_and_change_nothing(name):
         sv = explainer(x, batch_size=size, **options)
         np.testing.assert_allclose(sv.values, default.values, **ROUNDING)
         assert max(len(call) for call in model.calls) == min(5 * size, len(largest_call))
+
+
+def test_none_and_nan_are_two_values():
+    """Encoders of categories have one for each."""
+
+    def model(frame):
+        return frame["word"].map(lambda cell: 1.0 if cell is None else 2.0) + frame["size"]
+
+    row, background = (
+        pd.DataFrame({"word": pd.Series([word], dtype=object), "size": [size]})
+        for word, size in ((np.nan, 3.0), (None, 0.0))
+    )
+    explanation = shap.Explainer(model, background, algorithm="best")(row)
+    np.testing.assert_allclose(explanation.values, [[1.0, 3.0]])
