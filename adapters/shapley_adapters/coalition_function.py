@@ -188,7 +188,10 @@ class CoalitionFunction:
         self.first_error = self.first_error or f"{type(error).__name__}: {error}"
         if not self._fails and self._shape.shape is None:
             everyone = self._as_users_take_them(present[:1] | True)
-            self._as_values(self.value(everyone), 1)  # which says how many outputs there are
+            try:
+                self._as_values(self.value(everyone), 1)  # which says how many outputs there are
+            except NonFiniteValueError:  # of a remote model; then there is one
+                self._as_values([np.nan], 1)
         self._fails = True
 
     def _as_values(self, output: Any, n_coalitions: int) -> FloatArray:

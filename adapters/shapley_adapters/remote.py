@@ -369,7 +369,7 @@ class RemoteModel:
         self._count(rows=len(rows), money=len(rows) * (self.cost or 0.0))
         batch.found |= found
         if not is_finite.all():
-            raise _NonFiniteAnswerError(
+            raise NonFiniteAnswerError(
                 "call returned NaN or an infinite number, or one that is masked, for row "
                 f"{rows[is_finite.argmin()]}."
             )
@@ -409,7 +409,7 @@ class _UnfitAnswerError(ModelOutputError):
     """An answer that may be right when it is asked for again."""
 
 
-class _NonFiniteAnswerError(_UnfitAnswerError, NonFiniteValueError):
+class NonFiniteAnswerError(_UnfitAnswerError, NonFiniteValueError):
     """An answer without a number."""
 
 

@@ -101,7 +101,8 @@ def values_and_game(
             f"output must have the shapes of the inputs, {input_shapes}."
         )
     n_rows = len(arrays[0])
-    values = np.concatenate([array.reshape(n_rows, -1) for array in arrays], axis=1)
+    flat = [array.reshape(n_rows, -1) for array in arrays]
+    values = np.concatenate(flat, axis=1)
     players = [np.broadcast_to(one, (n_rows, one.shape[1])) for one in groups.players]
     places = np.arange(n_rows)[:, None], np.concatenate(players, axis=1)
     total, count = np.zeros((2, n_rows, groups.n_players))
@@ -111,7 +112,8 @@ def values_and_game(
         return total, game
     np.add.at(count, places, 1.0)
     shared = total / np.maximum(count, 1)
-    if not np.allclose(shared[places], values, rtol=1e-4, atol=1e-6 * np.abs(values).max()):
+    rounding = np.concatenate([np.full(each.shape[1], 1e-6 * np.abs(each).max()) for each in flat])
+    if not np.allclose(shared[places], values, rtol=1e-4, atol=rounding):
         raise InvalidArgumentError(
             "attributions differ within groups of feature_mask. Pass of_groups='sum', which adds "
             "them up."

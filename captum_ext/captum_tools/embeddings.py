@@ -92,7 +92,7 @@ class EmbeddingAttribution:
         """Attribute the output to tokens.
 
         Two forward passes for each example find the embeddings; they are no part of `n_samples`.
-        With `return_input_shape=False`, there is one number for each player, as in other methods.
+        With `return_input_shape=False`, there is one number for each player, by its id.
 
         Parameters
         ----------
@@ -191,20 +191,22 @@ class _FromEmbeddings(nn.Module):
                 "The model changes their order or adds some. Pass those that the layer reads, and "
                 "a model that takes them."
             )
-        return output.clone()  # of no inference mode
+        return output
 
     @contextmanager
     def _layer_runs(self, replaced: Tensor | None = None) -> Iterator[list[Any]]:
         """List what the layer reads and returns in this thread, or replace it."""
         thread, outputs = threading.get_ident(), []
 
-        def hook(_layer: nn.Module, read: Any, output: Any) -> Tensor | None:
+        def hook(_layer: nn.Module, given: Any, named: Any, output: Any) -> Tensor | None:
             if threading.get_ident() != thread:
                 return None
-            outputs.append((read[:1], output))
-            return replaced
+            # The model may change the embedding in place.
+            read = (*given, *named.values())[:1]
+            outputs.append((read, output.clone() if isinstance(output, Tensor) else output))
+            return None if replaced is None else replaced.clone()
 
-        handle = self.layer.register_forward_hook(hook)
+        handle = self.layer.register_forward_hook(hook, with_kwargs=True)
         try:
             yield outputs
         finally:

@@ -160,3 +160,13 @@ def test_log_odds_of_the_predicted_class():
 def test_wrong_calls_say_what_is_wrong(call, words):
     with pytest.raises(InvalidArgumentError, match=words):
         call()
+
+
+def test_groups_are_compared_by_the_size_of_their_own_input():
+    large, small = torch.tensor([[1e7, 1e7]]), torch.tensor([[0.0, 3.0]])
+    inputs = torch.ones(1, 2), torch.tensor([[1.0, 2.0]])
+    masks = torch.tensor([[0, 0]]), torch.tensor([[1, 1]])
+    with pytest.raises(InvalidArgumentError, match="differ within groups"):
+        criteria.insertion_curve(
+            (large, small), lambda a, b: a.sum(1) + b.sum(1), inputs, feature_mask=masks
+        )

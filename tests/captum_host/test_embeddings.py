@@ -165,6 +165,12 @@ REFUSED = {
         ),
         "must read the ids of the inputs",
     ),
+    "other order by name": (
+        lambda net: EmbeddingAttribution(
+            Exact(lambda ids: net.words(input=ids.flip(1))[..., 0].prod(dim=1)), net.words
+        ).attribute(sentences()),
+        "must read the ids of the inputs",
+    ),
     "fraction": (
         lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences(), HALF),
         "whole numbers or one of them; got float",
@@ -190,3 +196,15 @@ def test_refused(case):
     errors = InvalidArgumentError, TypeError, ModelOutputError
     with pytest.raises(errors, match=re.escape(message)):
         call(Reader())
+
+
+def test_embeddings_that_the_model_changes_in_place():
+    embedding, ids = Reader().words, sentences()
+
+    def net(ids):
+        states = embedding(ids)
+        states += 1
+        return states.prod(dim=1)[:, 0]
+
+    found = EmbeddingAttribution(Exact(net), embedding).attribute(ids, PAD)
+    np.testing.assert_allclose(found, Exact(net).attribute(ids, PAD), atol=1e-12)

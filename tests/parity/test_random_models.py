@@ -31,6 +31,10 @@ class Counted:
         return torch.as_tensor(self(x.numpy()))
 
 
+def curved(x):
+    return np.tanh(x).sum(axis=1) + x[:, 0] * x[:, 7] * x[:, 3]
+
+
 def by_shap(model, rows, budget, algorithm="oddgp", background=None, **options):
     background = np.zeros((1, N_FEATURES)) if background is None else background
     explainer = shap.Explainer(model, background, algorithm=algorithm, seed=0, **options)
@@ -91,6 +95,33 @@ def test_what_is_evaluated_never_exceeds_the_budget(explain, budget, n_rows):
     found = explain(model, ROWS[:n_rows], budget)
     assert model.n_rows <= budget * n_rows + max(4, 0.05 * budget * n_rows)
     assert model.n_rows == found.evaluations.sum() + found.check_evaluations
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("n_features", [0, 1])
+def test_rows_of_no_or_of_one_feature_are_repeated(n_features, noise):
+    rows = np.zeros((2, N_FEATURES))
+    rows[0], rows[1, :n_features] = ROWS[0], 1
+    for some in (rows, rows[1:]):
+        explainer = shap.Explainer(Counted(noise), np.zeros((1, N_FEATURES)), algorithm="oddgp")
+        values = explainer(some, repeats=2, silent=True).values
+        assert not values[-1, n_features:].any()
+        np.testing.assert_allclose(values[-1].sum(), n_features * np.tanh(1), atol=5 * noise + 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.* did not reach the tolerance")
+@pytest.mark.parametrize("algorithm", ["shear", "hierarchy"])
+def test_rounds_in_which_no_row_is_done(algorithm):
+    """With draws, and designs of each row or of first values."""
+    halves = [list(range(4)), list(range(4, 8))]
+    options = {"hierarchy": halves} if algorithm == "hierarchy" else {}
+    background = np.random.default_rng(3).normal(size=(12, N_FEATURES))
+    explainer = shap.Explainer(curved, background, algorithm=algorithm, seed=3, **options)
+    found = explainer(ROWS, max_model_rows=600, tolerance=0.05, silent=True)
+    np.testing.assert_allclose(
+        found.values.sum(axis=1), curved(ROWS) - curved(background).mean(), atol=1e-9
+    )
 
 
 @HOSTS

@@ -184,6 +184,15 @@ def test_coalitions_without_a_value_get_another(kind, on_error, batch_size):
     np.testing.assert_allclose(found.values, shapley_values(M, replaced), atol=1e-10)
 
 
+def test_a_remote_model_may_lack_the_value_of_all_players():
+    def value(coalitions):
+        return np.where(coalitions.all(axis=1), np.nan, coalitions.sum(axis=1))
+
+    with pytest.warns(ShapleyExtWarning, match="is on_error: 1. First: "):
+        found = explain_game(RemoteModel(value, retries=0), M, on_error=float(M))
+    np.testing.assert_allclose(found.values, 1, atol=1e-10)
+
+
 def test_only_one_batch_is_called_in_vain():
     calls = []
     with pytest.warns(ShapleyExtWarning, match="is on_error: 1. First: "):

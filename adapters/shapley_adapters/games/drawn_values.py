@@ -89,7 +89,7 @@ class DrawnRequest(Request):
         shape = len(self.rows), *self.drawn.shape[1:], flat.shape[1]
         values = np.zeros(shape)
         values[self._indices] = flat
-        return values.reshape(*shape[:2], -1)
+        return values.reshape(*shape[:2], shape[2] * shape[3])  # also of no coalitions
 
     def pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
         """Return the rows of `SingleDraws` and the coalitions of the draws from start to stop."""

@@ -217,7 +217,7 @@ class Drawing:
         if units is None and plan.n_inner:
             counts = self._counts(plan, int(are_single.sum()), len(coalitions) - 2)
         if not self.draws.is_background:
-            if plan.n_inner and len(coalitions) == 2 ** coalitions.shape[1]:
+            if plan.n_inner and 2 < len(coalitions) == 2 ** coalitions.shape[1]:
                 of_each = _allocated(sizes[2:], plan.n_of_others, n_draws, plan.n_inner, rng)
                 drawn[2:] = np.arange(n_draws) < of_each[:, None]
                 return drawn
@@ -344,7 +344,9 @@ def repeated_drawing(
     n_repeats = settings.n_repeats
     sizes = np.unique(n_active).tolist()
     limits = [budget_for(size, estimator, settings).limit for size in sizes]
-    n_for_ends = [limit // (_ENDS_SHARE * size) for size, limit in zip(sizes, limits, strict=True)]
+    n_for_ends = [
+        limit // (_ENDS_SHARE * max(size, 1)) for size, limit in zip(sizes, limits, strict=True)
+    ]
     n_draws = max(n_repeats, int(np.clip(min(n_for_ends), _FEWEST_ENDS, _MOST_ENDS)))
     n_ends = n_draws + (1 if has_one_full_value else n_draws)
     plans = {}

@@ -290,7 +290,9 @@ def _able_candidates(
 ) -> list[Estimator[Any]]:
     """Return the estimators that can answer a call; refuse one that no time suffices for."""
     able: list[Estimator[Any]] = []
-    for candidate in estimator.candidates or (estimator,):
+    all_candidates = estimator.candidates or (estimator,)
+    # As without a limit: of interactions and other semivalues, no errors are known to compare.
+    for candidate in all_candidates if settings.interactions is None else all_candidates[:1]:
         budget = settings.budget or costs.least_budget(candidate)
         quiet = replace(settings, max_seconds=None, budget=budget)
         try:

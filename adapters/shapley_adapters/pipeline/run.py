@@ -387,7 +387,7 @@ class Run:
         elif self.settings.tolerance is None or design.is_whole:
             round_end = int(design.table.counts.max())
         else:
-            round_end = self.budgets[group.n_players].first_check
+            round_end = max(self.budgets[group.n_players].first_check, values.shape[1])
         drawn = None if self.drawing is None else self.drawing.drawn(group, design)
         return PendingRows(group, design, values, round_end, drawn)
 
@@ -412,7 +412,8 @@ class Run:
             record(solved, slice(None), solution)
             self.warnings.count_missed(excess)
             return []
-        record(solved, np.flatnonzero(is_met), solution)
+        if is_met.any():
+            record(solved, np.flatnonzero(is_met), solution)
         if is_met.all():
             return []
         unfinished = pending.subset_rows(np.flatnonzero(~is_met))

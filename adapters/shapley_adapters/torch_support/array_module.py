@@ -62,8 +62,8 @@ def warn_in_training_mode(model: Any) -> None:
     if names:
         warn_user(
             f"The model is in training mode, in which {', '.join(names)} make its output "
-            "random or dependent on the batch, or change with each call. Error bars do not include "
-            "that. Call model.eval() first."
+            "random or dependent on the batch, or change with each call. Error bars include that "
+            "with repeats alone. Call model.eval() first."
         )
 
 
