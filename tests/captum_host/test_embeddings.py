@@ -1,6 +1,7 @@
 """Tokens as players through an embedding layer, against enumeration of masked ids."""
 
 import re
+import threading
 from typing import Any
 
 import numpy as np
@@ -67,14 +68,30 @@ def test_groups_baselines_and_arguments_belong_to_examples():
     net, ids, absent = Reader(), sentences(), sentences(4)[2:]
     groups = torch.tensor([[0, 0, 1, 2, 2, 2], [1, 0, 0, 0, 2, 2]])
     lengths = torch.tensor([1.0, 3.0], dtype=torch.float64)
-    method = EmbeddingAttribution(Exact(net), net.words)
-    found, errors = method.attribute(
-        ids, absent, None, (1.0, lengths), 5 + 2 * groups, return_standard_error=True
-    )
+    given = Exact(net)
+    method = EmbeddingAttribution(given, net.words)
+    called = ids, absent, None, (1.0, lengths), 5 + 2 * groups
+    found, errors = method.attribute(*called, return_standard_error=True)
     assert found.shape == errors.shape == (2, 2, N_TOKENS)
     for row in (0, 1):
         arguments = ids[row], absent[row], groups[row].numpy(), 1.0, lengths[row : row + 1]
         np.testing.assert_allclose(found[row], exact(net, *arguments)[groups[row]].T, atol=1e-12)
+    per_player = method.attribute(*called, return_input_shape=False)
+    np.testing.assert_array_equal(found[0], per_player[0][:, groups[0]])
+    assert given.forward_func is net
+
+
+def test_calls_of_other_threads_are_their_own():
+    net, ids = Reader(), sentences()
+
+    def busy(ids):
+        other = threading.Thread(target=net, args=(1 + ids,))
+        other.start()
+        other.join()
+        return net(ids)
+
+    plain, beside = (EmbeddingAttribution(Exact(one), net.words) for one in (net, busy))
+    np.testing.assert_array_equal(beside.attribute(ids, PAD), plain.attribute(ids, PAD))
 
 
 def test_gradients_reach_tokens():
@@ -180,6 +197,12 @@ REFUSED = {
             sentences(), BaselineDistribution(sentences())
         ),
         "got BaselineDistribution",
+    ),
+    "mask": (
+        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
+            sentences(), feature_mask=torch.arange(4)[None]
+        ),
+        "feature_mask must have the shape of inputs, (2, 6)",
     ),
     "baselines": (
         lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(

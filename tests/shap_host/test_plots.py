@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import shap
 
+import shap_ext  # noqa: F401 # registers the algorithms
 from tests.shap_host.games import rows
 
 # No warnings of ours in ordinary use; shap's own plots use what matplotlib deprecates.

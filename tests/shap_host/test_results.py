@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import shap
 
+import shap_ext  # noqa: F401 # registers the algorithms
 from tests.shap_host.games import curved, curved_columns, network, rows
 
 # No warnings in ordinary use.
