@@ -9,7 +9,7 @@ import torch
 from captum.attr._core.layer.layer_activation import LayerActivation
 from torch import nn
 
-from captum_ext import PerExample
+from captum_ext import Exact, PerExample
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
@@ -154,3 +154,12 @@ def test_half_precision(row, dtype):
     torch.testing.assert_close(
         made.double(), right, rtol=torch.finfo(dtype).eps, atol=8 * torch.finfo(dtype).eps
     )
+
+
+def test_half_precision_may_round_otherwise_in_other_batches():
+    def forward(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ torch.full((4, 1), 0.3) * (1 + len(x) % 2 / 64)  # two units
+
+    made = Exact(forward).attribute(torch.ones(2, 4))
+    torch.testing.assert_close(made, torch.full((2, 1, 4), 0.3), rtol=0, atol=0.03)

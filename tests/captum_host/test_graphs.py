@@ -86,8 +86,9 @@ def check(method, function, x, wanted_graph, mask=None, baseline=None, **setting
 
 
 @each_method
-def test_sequences_of_numbers_are_lines_where_users_say_so(method):
+def test_sequences_of_numbers_are_lines_or_rings_where_users_say_so(method):
     check(method, smooth, examples(3, 6), nx.path_graph(6), graph="line")
+    check(method, smooth, examples(3, 6), nx.cycle_graph(6), graph="ring")
 
 
 @each_method

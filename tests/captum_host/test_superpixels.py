@@ -36,6 +36,11 @@ def test_labels_of_each_image_and_windows_of_series():
 VOLUMES = torch.as_tensor(np.random.default_rng(1).random((2, 1, 4, 6, 8)))
 
 
+def test_cells_of_a_number_of_segments_are_squares_in_images_of_any_shape():
+    mask = captum_ext.superpixels(torch.zeros(1, 3, 4, 16), 16)
+    np.testing.assert_array_equal(mask[0, 0], np.arange(16).reshape(2, 8).repeat(2, 0).repeat(2, 1))
+
+
 def test_volumes():
     mask = captum_ext.superpixels(VOLUMES, (2, 1, 2))
     assert mask.shape == (2, 1, 4, 6, 8)
