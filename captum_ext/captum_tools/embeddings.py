@@ -167,7 +167,6 @@ class _FromEmbeddings(nn.Module):
     def __init__(self, forward_func: ForwardFunction, layer: nn.Module) -> None:
         super().__init__()
         self.forward_func, self.layer = forward_func, layer
-        self.training = getattr(forward_func, "training", False)
 
     def forward(self, embeddings: Tensor, ids: Tensor, *arguments: Any) -> Any:
         """Return the output of the model whose layer returns these embeddings."""
