@@ -51,7 +51,7 @@ LOSSES = ("auto", "kl", "squared")
 
 
 @write_constructor
-class Schedule:
+class SharedSchedule:
     """The options of every training.
 
     Parameters
@@ -77,13 +77,22 @@ class Schedule:
     """
 
     epochs: int = 100
-    rows_per_step: int = 64
     learning_rate: float | None = None
     learning_rate_schedule: str = "one_cycle"
     validation_share: float = 0.1
     patience: int | None = None
     folder: str | Path | None = None
     max_gradient_norm: float | None = 1.0
+
+
+@write_constructor
+class Schedule(SharedSchedule):
+    """The options of every training, with the rows of a step and the seed.
+
+    The hosts' networks have these from elsewhere: their defaults differ.
+    """
+
+    rows_per_step: int = 64
     seed: Any = None  # an int, once it is checked
 
     def _check_schedule(self) -> None:
@@ -215,7 +224,7 @@ FASTSHAP_PRESETS: Presets = {
 
 
 @write_constructor
-class TrainingArguments(TargetOptions):
+class TrainingArguments(SharedSchedule, TargetOptions):
     """The arguments of a network's training, and what follows from them in both hosts.
 
     Parameters
@@ -234,13 +243,6 @@ class TrainingArguments(TargetOptions):
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
-    epochs: int = 100
-    learning_rate: float | None = None
-    learning_rate_schedule: str = "one_cycle"
-    validation_share: float = 0.1
-    patience: int | None = None
-    folder: str | Path | None = None
-    max_gradient_norm: float | None = 1.0
     n_mixed_rows: int = 0
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
 
@@ -323,12 +325,12 @@ class TrainingArguments(TargetOptions):
 
 def training_parameters(row: str = "row") -> str:
     """Return the parameters of networks that explain; training rows are called `row`."""
-    return _parameters(row, TrainingArguments, TargetOptions, Schedule)
+    return _parameters(row, TrainingArguments, TargetOptions, SharedSchedule)
 
 
 def surrogate_parameters(row: str = "row") -> str:
     """Return the parameters of the training of surrogates; training rows are called `row`."""
-    return _parameters(row, SurrogateOptions, Schedule)
+    return _parameters(row, SurrogateOptions, SharedSchedule)
 
 
 def _parameters(row: str, *kinds: type) -> str:
