@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
@@ -148,9 +149,7 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     user named no budget.
     """
     started = perf_counter()
-    request = settings.interactions
-    # How large the errors of interactions and of other semivalues are is known of none of them.
-    candidates = estimator.candidates if request is None else estimator.candidates[:1]
+    candidates = _compared(estimator, settings)
     first = candidates[0]
     costs = Costs(game, settings, game.active_players())
     n_players = costs.n_players
@@ -285,14 +284,21 @@ def _estimate_until(
     return _with_choice(checked(result, run), costs, reason, choosing)
 
 
+def _compared(estimator: Estimator[Any], settings: Settings) -> Sequence[Estimator[Any]]:
+    """Return the candidates of an estimator, or itself; the first alone for interactions.
+
+    The errors to expect are those of Shapley values, not of interactions or other semivalues.
+    """
+    candidates = estimator.candidates or (estimator,)
+    return candidates if settings.interactions is None else candidates[:1]
+
+
 def _able_candidates(
     estimator: Estimator[Any], settings: Settings, costs: Costs
 ) -> list[Estimator[Any]]:
     """Return the estimators that can answer a call; refuse one that no time suffices for."""
     able: list[Estimator[Any]] = []
-    all_candidates = estimator.candidates or (estimator,)
-    # As without a limit: of interactions and other semivalues, no errors are known to compare.
-    for candidate in all_candidates if settings.interactions is None else all_candidates[:1]:
+    for candidate in _compared(estimator, settings):
         budget = settings.budget or costs.least_budget(candidate)
         quiet = replace(settings, max_seconds=None, budget=budget)
         try:
