@@ -194,25 +194,25 @@ class _FromEmbeddings(nn.Module):
 
     @contextmanager
     def _layer_runs(self, replaced: Tensor | None = None) -> Iterator[list[Any]]:
-        """List what the layer reads and returns in this thread, or replace it."""
-        thread, outputs = threading.get_ident(), []
+        """List what the layer reads and returns in this thread, or return other embeddings."""
+        thread, runs = threading.get_ident(), []
 
         def hook(_layer: nn.Module, given: Any, named: Any, output: Any) -> Tensor | None:
             if threading.get_ident() != thread:
                 return None
-            # The model may change the embedding in place.
-            read = (*given, *named.values())[:1]
-            outputs.append((read, output.clone() if isinstance(output, Tensor) else output))
-            return None if replaced is None else replaced.clone()
+            if replaced is None and isinstance(output, Tensor):
+                output = output.clone()  # the model may change it in place
+            runs.append(((*given, *named.values())[:1], output))
+            return replaced
 
         handle = self.layer.register_forward_hook(hook, with_kwargs=True)
         try:
-            yield outputs
+            yield runs
         finally:
             handle.remove()
-        if len(outputs) != 1:
+        if len(runs) != 1:
             raise ModelOutputError(
-                f"The model ran the layer {type(self.layer).__name__} {len(outputs)} times in one "
+                f"The model ran the layer {type(self.layer).__name__} {len(runs)} times in one "
                 "call, and it must run it once. Pass the layer that embeds the ids of the inputs, "
                 "and a model that is not compiled or spread over devices."
             )
