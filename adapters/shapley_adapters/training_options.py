@@ -51,7 +51,7 @@ LOSSES = ("auto", "kl", "squared")
 
 
 @write_constructor
-class SharedSchedule:
+class Schedule:
     """The options of every training.
 
     Parameters
@@ -77,22 +77,13 @@ class SharedSchedule:
     """
 
     epochs: int = 100
+    rows_per_step: int = 64
     learning_rate: float | None = None
     learning_rate_schedule: str = "one_cycle"
     validation_share: float = 0.1
     patience: int | None = None
     folder: str | Path | None = None
     max_gradient_norm: float | None = 1.0
-
-
-@write_constructor
-class Schedule(SharedSchedule):
-    """The options of every training, with the rows of a step and the seed.
-
-    The hosts' networks have these from elsewhere: their defaults differ.
-    """
-
-    rows_per_step: int = 64
     seed: Any = None  # an int, once it is checked
 
     def _check_schedule(self) -> None:
@@ -224,7 +215,7 @@ FASTSHAP_PRESETS: Presets = {
 
 
 @write_constructor
-class TrainingArguments(SharedSchedule, TargetOptions):
+class TrainingArguments(TargetOptions):
     """The arguments of a network's training, and what follows from them in both hosts.
 
     Parameters
@@ -243,6 +234,13 @@ class TrainingArguments(SharedSchedule, TargetOptions):
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 
+    epochs: int = 100
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    max_gradient_norm: float | None = 1.0
     n_mixed_rows: int = 0
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
 
@@ -325,12 +323,12 @@ class TrainingArguments(SharedSchedule, TargetOptions):
 
 def training_parameters(row: str = "row") -> str:
     """Return the parameters of networks that explain; training rows are called `row`."""
-    return _parameters(row, TrainingArguments, TargetOptions, SharedSchedule)
+    return _parameters(row, TrainingArguments, TargetOptions, Schedule)
 
 
 def surrogate_parameters(row: str = "row") -> str:
     """Return the parameters of the training of surrogates; training rows are called `row`."""
-    return _parameters(row, SurrogateOptions, SharedSchedule)
+    return _parameters(row, SurrogateOptions, Schedule)
 
 
 def _parameters(row: str, *kinds: type) -> str:
