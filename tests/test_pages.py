@@ -43,14 +43,13 @@ def warned_texts():
     ]
     # A name stands for a warning of a worker, which was passed to `warn_user` there.
     assert len(calls) - len(literal) <= 1
-    return [
-        "{}".join(
-            str(part.value)
-            for part in (text.values if isinstance(text, ast.JoinedStr) else [text])
-            if isinstance(part, ast.Constant)
-        )
-        for text in literal
-    ]
+    return [template(text) for text in literal]
+
+
+def template(text):
+    """Return a text of the code, with {} in place of what is computed."""
+    parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
 
 
 def test_every_error_is_explained():
@@ -82,6 +81,21 @@ def test_no_explained_warning_is_gone():
     texts = warned_texts()
     gone = [w for w in first_column("Warnings") if not any(w in text for text in texts)]
     assert gone == []
+
+
+def test_sentences_of_messages_are_short():
+    """At most 25 words. Docstrings, the examples in them, and pages do not count."""
+    too_long = []
+    for path in SOURCES:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documented:
+                text = template(node)
+                if ">>>" not in text and "<html" not in text:
+                    sentences = re.split(r"(?<=[.!?])\s+", text)
+                    too_long += [(path.name, each) for each in sentences if len(each.split()) > 25]
+    assert too_long == []
 
 
 @pytest.mark.parametrize(

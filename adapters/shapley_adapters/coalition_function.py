@@ -44,8 +44,8 @@ def _read_players(players: Any) -> tuple[list[str], list[Any], IntArray]:
     ]
     if not groups or not all(filled) or any(are_missing):
         raise InvalidArgumentError(
-            "players must be a number, a list of names in the order of the columns, or a mapping "
-            f"of names of groups to lists of members, at least one each; got {players!s:.99}."
+            "players must be a number, a list of names, or a mapping of group names to lists of "
+            f"members, at least one each; got {players!s:.99}. Names are in the order of columns."
         )
     names, members = list(map(str, labels)), [member for group in groups for member in group]
     for word, them in {"names": names, "members": list(map(str, members))}.items():

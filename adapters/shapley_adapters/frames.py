@@ -53,8 +53,8 @@ def narwhals_frame(data: Any, name: str) -> Any:
         frame = frame.collect()
     if isinstance(frame, nw.LazyFrame):
         raise InvalidArgumentTypeError(
-            f"{name} is a lazy frame ({type_name(data)}), whose rows are not yet known: compute() "
-            "it in Dask, toPandas() in Spark, or collect() it, and pass the result."
+            f"{name} is a lazy frame ({type_name(data)}), whose rows are not yet known. Pass the "
+            "result of compute() in Dask, toPandas() in Spark, or collect()."
         )
     if isinstance(frame, nw.DataFrame):
         return frame

@@ -191,8 +191,8 @@ class RemoteModel:
         if self.memory is not None:
             if not isinstance(self.name, str) or not self.name:
                 raise InvalidArgumentError(
-                    "memory= needs name=, the model and its version as a text, so that the outputs "
-                    f"of another model are not taken for those of this one; got {self.name!r}."
+                    "memory= needs name=, a text with the model and its version; got "
+                    f"{self.name!r}. It keeps the outputs of different models apart."
                 )
             self._memory = _Memory(checked_path("memory", self.memory), self.name)
         self.usage, self._lock = Usage(), threading.Lock()

@@ -20,8 +20,8 @@ _FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".csv
 """The format of a file by the end of its name. Feather is Arrow's file format."""
 
 _NEEDED = (
-    f"Pass an array, a memory map, a DataFrame, a path of a .npy, {', '.join(_FORMATS)} file, an "
-    "object of pyarrow, a DataLoader, or a generator of batches"
+    f"Pass an array, a memory map, a DataFrame, a .npy, {', '.join(_FORMATS)} file, an object of "
+    "pyarrow, a DataLoader, or a generator of batches"
 )
 
 

@@ -128,10 +128,9 @@ def write_part(path: Path, record: Record, explained: ExplainedBlock, first: int
     for before, now in zip(record.arrays, arrays_of(explained), strict=True):
         if before != now:
             raise InvalidArgumentError(
-                f"rows: from row {first} on, the {now.name} of a row have the shape "
-                f"{now.row_shape} and the type {now.dtype}, but before {before.row_shape} and "
-                f"{before.dtype}, or columns of other names. All rows of a stream must have the "
-                "same features and outputs."
+                f"rows: from row {first} on, the {now.name} of a row have other names, or the "
+                f"shape {now.row_shape} and the type {now.dtype}; before {before.row_shape} and "
+                f"{before.dtype}. All rows of a stream must have the same features and outputs."
             )
     with replaced(path) as hidden:
         if path.suffix == ".npz":

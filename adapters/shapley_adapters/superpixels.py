@@ -26,8 +26,8 @@ Segments: TypeAlias = (
 """How many segments, lines and columns of a grid, labels, or a function from image to labels."""
 
 _FORMS = (
-    "a number of segments, the lines and columns of a grid such as (7, 7), an array of labels "
-    "(height, width), or a function that returns the labels of an image"
+    "a number of segments, the lines and columns of a grid such as (7, 7), labels (height, "
+    "width), or a function that returns labels"
 )
 
 _COMPACTNESS = {3: 10.0}

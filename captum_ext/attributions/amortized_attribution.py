@@ -320,9 +320,9 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
             kind = call.valued.value_function.kind
             raise InvalidArgumentError(
                 f"target={target!r} cannot be chosen where value_function={kind!r}: the network "
-                "was trained on one value of each example, which depends on the class that the "
-                "value function looks at. Leave target out; or train on a forward_func that "
-                "returns a value for each class, with value_function='raw', and choose among these."
+                "was trained on one value of each example, that of one class. Leave target out. "
+                "Or train with value_function='raw' on a forward_func that returns a value for "
+                "each class, and choose among these."
             )
         game: Game = call.game if call.valued is None else call.valued
         self._check_refinement(n_samples=bool(n_samples), tolerance=options.get("tolerance"))

@@ -155,8 +155,8 @@ def gathered(inputs: Batches) -> Any:
         kinds.add((batch is parts, *((part.dtype, part.shape[1:]) for part in parts)))
     if len(kinds) != 1:
         raise InvalidArgumentTypeError(
-            "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
-            "that start with a tensor, or, for several inputs, with a tuple of as many each. "
+            "inputs must be batches: tensors, or lists or tuples such as inputs and labels, that "
+            "start with a tensor. With several inputs, they start with a tuple of tensors. "
             "Batches of an input have the same type, and examples of the same shape."
         )
     joined = tuple(map(torch.cat, zip(*batches, strict=True)))

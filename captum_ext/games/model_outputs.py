@@ -152,9 +152,9 @@ def one_row_alone() -> Iterator[None]:
     except Exception as error:
         raise ModelOutputError(
             "forward_func works for all examples together and fails for one of them alone: "
-            f"{error}. It is called with any number of examples in any order, so pass data of the "
-            "examples, such as labels, in additional_forward_args, and call model.eval() where "
-            "batch normalisation is in training mode."
+            f"{error}. It is called with any number of examples in any order. So pass data of the "
+            "examples, such as labels, in additional_forward_args. Call model.eval() where batch "
+            "normalisation is in training mode."
         ) from error
 
 

@@ -177,7 +177,7 @@ def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
         raise InvalidArgumentError(
             f"baselines[{index}] has shape {tuple(plain.shape)}; it must be (rows, "
             f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
-            f"{tuple(tensor.shape)}: with one row, one for each example, or any other number of "
+            f"{tuple(tensor.shape)}. Pass one row, one for each example, or any other number of "
             f"rows, over which the output is averaged.{hint}"
         )
     return _cast(plain, tensor, index)

@@ -106,9 +106,9 @@ def checked_additional(additional: object, inputs: tuple[Tensor, ...]) -> tuple[
         name = f"additional_forward_args[{index}]"
         if _may_be_edges(argument, n_examples, max_nodes):
             raise InvalidArgumentError(
-                f"{name} holds whole numbers of shape {tuple(argument.shape)}, with {n_examples} "
-                "examples: it may be the edges of a graph, whose rows captum's NoiseTunnel and "
-                "metrics repeat, or have one row per example. Pass "
+                f"{name} has whole numbers of shape {tuple(argument.shape)}, and there are "
+                f"{n_examples} examples. It may be the edges of a graph, or have one row per "
+                "example; captum's NoiseTunnel and metrics repeat such rows. Pass "
                 "captum_ext.Shared(edge_index) for edges, or captum_ext.PerExample(rows)."
             )
         _check_lengths(name, argument, n_examples)

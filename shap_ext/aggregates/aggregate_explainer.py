@@ -448,6 +448,6 @@ def _checked_outputs(outputs: Outputs, n_outputs: int) -> list[int]:
     if is_op_chain(indices) or max(indices) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={outputs!r} must be indices of some of the model's {n_outputs} outputs, "
-            "counted from 0, the same for all rows; a model with one output needs no outputs=."
+            "counted from 0, the same for all rows. A model with one output needs no outputs=."
         )
     return list(indices)

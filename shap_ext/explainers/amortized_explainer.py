@@ -315,8 +315,8 @@ class AmortizedExplainer(TrainingArguments, CoalitionExplainer):
             rows = np.moveaxis(probes, 1, -1) if is_moved else probes
         else:
             warn_user(
-                f"shapley-ext cannot check whether {path} was trained on this model: its training "
-                "rows hold objects that cannot be stored in a file, or too many columns."
+                f"shapley-ext cannot check whether {path} was trained on this model. Its training "
+                "rows have objects that cannot be stored in a file, or too many columns."
             )
             return loaded
         game = self._valued(self.explained_rows((rows,)))
@@ -334,8 +334,8 @@ def _check_rows(data: Table) -> None:
         came = f"one of shape {data.shape}"
     raise InvalidArgumentError(
         f"There are no rows to train on: training_data is {came}. Pass training_data=, an array or "
-        "DataFrame, (R, …), of some hundred rows or more (at least 2); batches of a loader or "
-        "generator joined by np.concatenate; or trained=, a file that save_trained wrote."
+        "DataFrame, (R, …), of at least 2 rows, better some hundred. Join batches of a loader or "
+        "generator by np.concatenate. Or pass trained=, a file that save_trained wrote."
     )
 
 

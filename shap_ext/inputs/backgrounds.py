@@ -196,9 +196,9 @@ def check_masker(masker: Any) -> None:
         )
     if masker is not None and background_of(masker) is None and not callable(masker):
         raise InvalidArgumentTypeError(
-            "masker must be background rows (an array, a DataFrame, a sparse matrix or the result "
-            "of shap.kmeans), a shap masker, or a function of a mask and a row; got "
-            f"{type_name(masker)}."
+            "masker must be background rows, a shap masker, or a function of a mask and a row; got "
+            f"{type_name(masker)}. Background rows are an array, a DataFrame, a sparse matrix or "
+            "the result of shap.kmeans."
         )
 
 

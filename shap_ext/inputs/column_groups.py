@@ -155,7 +155,7 @@ def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
     if not isinstance(groups, Mapping):
         raise InvalidArgumentTypeError(
             "groups must map names to lists of columns, as in {'colour': ['red', 'green']}, or be "
-            f"an array of whole numbers, the labels of superpixels; got {type(groups).__name__}."
+            f"an array of whole numbers, as for superpixels; got {type(groups).__name__}."
         )
     for name, members in groups.items():
         if isinstance(members, str) or not isinstance(members, (Sequence, np.ndarray)):

@@ -307,7 +307,7 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
     if callable(getattr(model, "predict", None)):
         raise InvalidArgumentTypeError(
             f"model {type(model).__name__} predicts numbers or labels of classes, which cannot be "
-            f"averaged, and has neither predict_proba nor decision_function.{_remedy(model)} Pass "
+            f"averaged. It has neither predict_proba nor decision_function.{_remedy(model)} Pass "
             f"a function that returns scores as model: {_INDICATOR} explains one class."
         )
     raise InvalidArgumentTypeError(

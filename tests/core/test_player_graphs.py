@@ -275,7 +275,7 @@ def test_graphs_that_cannot_be(graph, message):
 
 @pytest.mark.parametrize("graph", ["linear", 3, None, object(), ["a", "b"]])
 def test_what_is_no_graph(graph):
-    with pytest.raises(InvalidArgumentTypeError, match="networkx graph, a scipy sparse"):
+    with pytest.raises(InvalidArgumentTypeError, match="networkx graph, an adjacency matrix"):
         read_graph(graph, 4)
 
 

@@ -297,7 +297,7 @@ class AmortizedShapley:
         if isinstance(self.network.network, FittedRegressor):
             raise InvalidArgumentError(
                 f"A student of kind {self.description.network!r} cannot be written to a "
-                "file: only a pickle holds objects of scikit-learn and LightGBM, and reading one "
+                "file. Only a pickle holds objects of scikit-learn and LightGBM, and reading one "
                 "runs any code in it. Train a network, such as student='mlp'; or pickle the "
                 "explainer yourself, and read only files that you trust."
             )

@@ -204,7 +204,7 @@ class Fingerprint:
         gap = np.abs(values - self.values).max()
         if not gap <= 1e-4 * size:
             raise InvalidArgumentError(
-                f"The {self.owner} was trained on another model, or with another reference: on "
+                f"The {self.owner} was trained on another model, or with another reference. On "
                 f"{len(values)} stored rows, values differ by up to {gap:.3g}; the largest value "
                 f"is {size:.3g}. Load it with the model and the reference it was trained with, or "
                 "train again."
@@ -273,8 +273,8 @@ class Blueprint:
             name, _ = min(unfit)
             raise InvalidArgumentError(
                 f"The weights in {path} do not fit the module that was passed, or the network of "
-                f"its header: {name} is {found.get(name, 'missing')} in the file and "
-                f"{needed.get(name, 'missing')} in the network. Train and save again."
+                f"its header. In the file, {name} is {found.get(name, 'missing')}, in the network "
+                f"{needed.get(name, 'missing')}. Train and save again."
             )
         with refusing(path, kind):
             network.load_state_dict(weights, assign=True)

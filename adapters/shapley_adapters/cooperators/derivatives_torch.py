@@ -160,9 +160,8 @@ def hessian_scores(game: Game, rows: IntArray, batch_size: int | None = None) ->
     if all(are_straight):
         # The slope may still require a gradient, if it depends on the parameters.
         raise DerivativeError(
-            "The first derivative cannot be differentiated again: the model is linear in its "
-            "inputs, as far as it does not detach them, or it holds an operation that is "
-            "differentiable only once."
+            "The first derivative cannot be differentiated again. The model is linear in the "
+            "inputs that it does not detach, or has an operation that is differentiable only once."
         )
     points.backward_passes += outputs.shape[1] * (1 + game.n_players)
     curvature = scores.sum(axis=(1, 2)) / 2

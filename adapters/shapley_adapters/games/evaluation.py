@@ -413,7 +413,7 @@ class Evaluator:
                 f"The value of row {row_number(rows[pair])}, output {output}, is "
                 f"{values[pair, output]} for the coalition of players "
                 f"{np.flatnonzero(coalitions[pair]).tolist()}. The model or forward_func must "
-                "return finite numbers: look for missing values that it cannot take, for overflow, "
+                "return finite numbers. Look for missing values that it cannot take, for overflow, "
                 "and for a link such as logit at probabilities of 0 or 1."
             )
         return values

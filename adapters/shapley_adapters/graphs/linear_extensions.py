@@ -106,10 +106,10 @@ def draw_orders_within(precedes: BoolArray, n_orders: int, rng: np.random.Genera
         levels = _all_steps(precedes, _MOST_IDEALS)
     except TooManyIdealsError:
         raise InvalidArgumentError(
-            f"The partial order of {n_elements} features has more than {_MOST_IDEALS:,} sets that "
-            "hold the causes of all their features, and is neither a tree nor made of parts that "
-            "follow each other: its orders cannot be drawn with equal probabilities. Group "
-            "features, leave out edges, or pass an order, a list of lists of features."
+            f"The partial order of {n_elements} features has too many orders to draw from them: "
+            f"more than {_MOST_IDEALS:,} sets hold the causes of all their features. Group "
+            "features, leave out edges, or pass an order, a list of lists of features. Trees of "
+            "causes, and parts that follow each other, have no limit."
         ) from None
     orders, ideals = np.empty((n_orders, n_elements), dtype=np.intp), np.zeros(n_orders, np.intp)
     for size, steps in enumerate(levels):

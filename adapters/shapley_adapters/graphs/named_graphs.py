@@ -45,8 +45,8 @@ def from_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGrap
     rows, columns = list(frame.index), list(frame.columns)
     if len(rows) != len(columns) or set(rows) != set(columns) or len(set(rows)) < len(rows):
         raise InvalidArgumentError(
-            "graph, as a frame, must be an adjacency: its index and its columns must hold the same "
-            f"nodes, each once; got the index {_first_nodes(rows)} and the columns "
+            "graph, as a frame, must be an adjacency matrix, with each node once in the index and "
+            f"once in the columns. Got the index {_first_nodes(rows)} and the columns "
             f"{_first_nodes(columns)}. For a frame of edges, pass a networkx "
             "graph: nx.from_pandas_edgelist(frame, …)."
         )
@@ -125,8 +125,8 @@ def _numbers(
         return {node: int(node) for node in nodes}
     known_names = f" ({_first_nodes(list(names))})" if names else ""
     raise InvalidArgumentError(
-        f"graph: its nodes {_first_nodes(nodes)} are neither the names of the players{known_names} "
-        f"nor the numbers from 0 to {n_players - 1}, so that the player of each node is unknown. "
+        f"graph: the player of each node is unknown. The nodes {_first_nodes(nodes)} are neither "
+        f"the names of the players{known_names} nor the numbers from 0 to {n_players - 1}. "
         f"Use these names or numbers, or {remedy}."
     )
 

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 NAMED_GRAPHS = ("line", "ring", "grid")
 
 GRAPH_FORMS = (
-    "'line', 'ring', 'grid', "
-    "a networkx graph, a scipy sparse adjacency matrix, a pandas frame of adjacency, an edge index "
-    "of shape (2, E), a list of edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
+    "'line', 'ring', 'grid', a networkx graph, an adjacency matrix of scipy or pandas, edges "
+    "(2, E) or [(i, j)], data with edge_index, or a PlayerGraph"
 )
 
 

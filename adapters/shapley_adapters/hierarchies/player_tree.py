@@ -123,7 +123,7 @@ class PlayerTree:
         limits = n_players + np.arange(len(table))[:, None]
         if not ((pairs == np.round(pairs)) & (pairs >= 0) & (pairs < limits)).all():
             raise InvalidArgumentError(
-                "hierarchy, as a linkage of SciPy, joins nodes that do not exist yet: row i may "
+                "hierarchy, as a linkage of SciPy, joins nodes that do not exist yet. A row may "
                 f"join the {n_players} players and the nodes of the rows before it."
             )
         joined = pairs.astype(np.intp)

@@ -14,8 +14,8 @@ from .default_trees import tree_of_places
 from .player_tree import PlayerTree
 
 HIERARCHY_FORMS = (
-    "nested lists of features, a linkage of SciPy (M − 1, 4), a list of masks of segments from "
-    "coarse to fine, a PlayerTree, or a list with one PlayerTree per row"
+    "nested lists of features, a linkage of SciPy, masks of segments from coarse to fine, a "
+    "PlayerTree, or one for each row"
 )
 
 HierarchyLike: TypeAlias = "PlayerTree | npt.NDArray[Any] | Sequence[Any] | Mapping[Any, Any]"

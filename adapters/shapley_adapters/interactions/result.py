@@ -164,9 +164,9 @@ def checked_semivalues(index: SemivalueIndex) -> InteractionRequest:
         is_right = is_right and len(weights) > 0 and abs(weights.sum() - 1) < _SUM_TOLERANCE
     if not is_right:
         raise InvalidArgumentError(
-            'index must be "shapley", "banzhaf", ("beta", a, b) with positive numbers, or the '
-            "weights of coalitions of 0, …, M − 1 other features, which are not negative and sum "
-            f"to 1; got {index!r}."
+            'index must be "shapley", "banzhaf", ("beta", a, b) with positive numbers, or '
+            f"weights; got {index!r}. Weights are those of coalitions of 0, …, M − 1 other "
+            "features. They must not be negative, and must sum to 1."
         )
     return InteractionRequest(name, 1, "semivalues", tuple(weights.tolist()))
 

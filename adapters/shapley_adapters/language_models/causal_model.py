@@ -128,8 +128,8 @@ class CausalLanguageModel:
         if length == 0:
             raise InvalidArgumentError(
                 "The prompt has no token left where its parts are absent, but a model predicts "
-                "each token from those before. Let a text stand for absent parts (baselines= in "
-                "captum, mask_token= in shap) or around them (template=), or use a tokenizer that "
+                "each token from those before. Put a text in place of absent parts (baselines= in "
+                "captum, mask_token= in shap) or around them (template=). Or use a tokenizer that "
                 "adds a start token."
             )
         needed = self._n_read(length, n_tokens)

@@ -100,10 +100,9 @@ class Difference:
             )
         warn_user(
             f"The model is not deterministic: it returned {first} and {second} for the same "
-            f"input. {held} Switch off the random parts of the model (model.eval() for dropout), "
-            "let it start from a fixed seed in each call, or average many outputs inside it. If "
-            "its rows influence each other within a batch, as in batch normalisation, explain one "
-            "that treats each row alone.",
+            f"input. {held} Switch off random parts (model.eval() for dropout), fix the seed in "
+            "each call, or average many outputs in the model. If the rows of a batch influence "
+            "each other, as in batch normalisation, explain a model that treats each row alone.",
             subject="repeated values",
         )
 

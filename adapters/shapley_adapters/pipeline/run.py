@@ -170,7 +170,7 @@ class Run:
         if isinstance(scores, np.ndarray) and scores.ndim == 3:
             raise InvalidArgumentError(
                 f"cooperators has shape {scores.shape}, with scores for each row. Streams and "
-                "batches explain a part of the rows at a time: pass scores (M, M) for all rows, "
+                "batches explain a part of the rows at a time. Pass scores (M, M) for all rows, "
                 "or call the explainer with all rows."
             )
         if not isinstance(self.settings.graph, Structure | None):

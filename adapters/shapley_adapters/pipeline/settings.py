@@ -81,8 +81,8 @@ def checked_tolerance(tolerance: Any) -> Tolerance | None:
     if tolerance is None:
         return None
     requirement = (
-        "tolerance must be a positive number, in units of the output, or a percentage of the "
-        "distance between a row's largest and smallest attribution, such as '1%'"
+        "tolerance must be a positive number, in units of the output, or a text such as '1%', of "
+        "the range of a row's attributions"
     )
     is_relative = isinstance(tolerance, str)
     number = tolerance

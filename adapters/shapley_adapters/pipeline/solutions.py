@@ -34,9 +34,9 @@ _FEWEST = 4
 """Evaluations below which no estimate is tried."""
 
 ABLE = (
-    "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction and all "
-    "semivalues, 'leastsquares' (LeastSquares) Shapley interactions of pairs, 'randomorder' and "
-    "'semivalue' (RandomOrder and Semivalue) semivalues"
+    "'oddgp' and 'best' (OddGP and Best in captum) estimate all interactions and semivalues. "
+    "'leastsquares' (LeastSquares) estimates Shapley interactions of pairs. 'randomorder' and "
+    "'semivalue' (RandomOrder and Semivalue) estimate semivalues"
 )
 """The methods that estimate interactions, for messages."""
 
