@@ -302,7 +302,7 @@ def main() -> None:
         images = []
         for task in results["task"].unique():
             name = f"many_features_{task.replace(' ', '_')}"
-            pages.draw_themes(name, partial(draw, results, task))
+            pages.save_picture(name, partial(draw, results, task))
             described = f"Errors, {task}"
             images.append(pages.image(name, described))
         headed = [

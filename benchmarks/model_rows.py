@@ -377,7 +377,7 @@ def draw(results: pd.DataFrame, colour: str) -> Figure:
     means = results.groupby(axes)["error"].agg(lambda values: values.mean(skipna=False))
     best = {f"shapiq, {name}": SHAPIQ_BEST for name in SHAPIQ}
     means = means.reset_index().replace({"method": best}).groupby(axes)["error"].min()
-    figure, panels = plt.subplots(2, 3, figsize=(9.6, 6), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(3, 2, figsize=(6.4, 8.6), sharey=True, layout="constrained")
     for panel, (n_features, n_background) in zip(panels.flat, PANELS, strict=True):
         for name, (line_colour, line) in STYLES.items():
             if (n_features, n_background, name) not in means.index.droplevel(3):
@@ -396,7 +396,7 @@ def draw(results: pd.DataFrame, colour: str) -> Figure:
         panel.grid(color=colour, alpha=0.15)
     figure.supxlabel("rows of the model, per feature", fontsize=11)
     figure.supylabel("error, relative to the attributions", fontsize=11)
-    figure.legend(*panels[0, 2].get_legend_handles_labels(), ncol=3, frameon=False,
+    figure.legend(*panels.flat[2].get_legend_handles_labels(), ncol=2, frameon=False,
                   loc="outside upper center")  # fmt: skip
     return figure
 
@@ -434,7 +434,7 @@ def main() -> None:
     print("\n\n".join(tables))
     if options.docs:
         results.to_csv(KEPT, index=False, float_format="%.6g")
-        pages.draw_themes("model_rows", partial(draw, results))
+        pages.save_picture("model_rows", partial(draw, results))
         pages.fill("docs/measurements.md", "model rows", tables[0])
         for page in ("README.md", "docs/index.md"):
             pages.fill(page, "model rows", sentence(cells))

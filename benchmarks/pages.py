@@ -1,4 +1,4 @@
-"""What scripts write into the documentation: numbers between marks, pictures for both themes."""
+"""What scripts write into the documentation: numbers between marks, and pictures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 RESULTS = ROOT / "docs" / "pictures"
-_THEMES = {"light": "#24292f", "dark": "#d6dae0"}
-"""The colour of text and axes."""
+_COLOUR = "#24292f"
+"""The colour of text and axes. Dark pages invert its lightness (`docs/_static/pages.css`)."""
 
 
 def fill(page: str, name: str, text: str) -> None:
@@ -26,27 +26,22 @@ def fill(page: str, name: str, text: str) -> None:
     path.write_text(f"{before}\n\n{text}\n\n{after}", encoding="utf-8")
 
 
-def draw_themes(name: str, draw: Callable[[str], Any]) -> None:
-    """Save what a function draws with a colour of text, for light and for dark pages."""
-    for theme, colour in _THEMES.items():
-        coloured = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-        style: dict[Any, Any] = {
-            **dict.fromkeys(coloured, colour),
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "font.size": 11,
-            "svg.hashsalt": name,  # equal results give equal files
-        }
-        with mpl.rc_context(style):
-            figure = draw(colour)
-            path = IMAGES / f"{name}_{theme}.svg"
-            figure.savefig(path, transparent=True, metadata={"Date": None})
-            plt.close(figure)
+def save_picture(name: str, draw: Callable[[str], Any]) -> None:
+    """Save what a function draws with a colour of text."""
+    coloured = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    style: dict[Any, Any] = {
+        **dict.fromkeys(coloured, _COLOUR),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.size": 11,
+        "svg.hashsalt": name,  # equal results give equal files
+    }
+    with mpl.rc_context(style):
+        figure = draw(_COLOUR)
+        figure.savefig(IMAGES / f"{name}.svg", transparent=True, metadata={"Date": None})
+        plt.close(figure)
 
 
 def image(name: str, described: str) -> str:
-    """Return what shows a picture of `draw_themes` on a page of the documentation."""
-    return "\n\n".join(
-        f"```{{image}} images/{name}_{theme}.svg\n:class: only-{theme}\n:alt: {described}\n```"
-        for theme in _THEMES
-    )
+    """Return what shows a picture of `save_picture` on a page of the documentation."""
+    return f"![{described}](images/{name}.svg)"

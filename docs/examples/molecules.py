@@ -121,8 +121,8 @@ def explain(network: nn.Module, molecule: Molecule) -> tuple[Tensor, Tensor]:
 
 def draw(network: nn.Module, found: list[tuple[float, Molecule]], path: Path) -> None:
     """Draw molecules with their attributions, and print what the nitro groups get."""
-    figure, panels = plt.subplots(1, len(found), figsize=(4.2 * len(found), 3.6))
-    for panel, (chance, molecule) in zip(panels, found, strict=True):
+    figure, panels = plt.subplots(2, N_DRAWN // 2, figsize=(4 * N_DRAWN // 2, 7))
+    for panel, (chance, molecule) in zip(panels.flat, found, strict=False):
         values, errors = explain(network, molecule)
         draw_graph(molecule.edge_index, values, labels=molecule.elements, ax=panel)
         panel.set_title(f"{molecule.name}\np = {chance:.2f}")

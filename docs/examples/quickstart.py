@@ -67,6 +67,7 @@ def explain_trees(X_train, y_train, X_test, picture: Path) -> None:
     print(f"Boosted trees, 30 features: one tumour by algorithm='best', {budgets[0]} evaluations")
     show(explanation[0], tree_explainer.shap_values(row)[0])
     shap_ext.plots.waterfall(explanation[0], show=False)
+    plt.gcf().set_size_inches(5, 6)
     plt.gcf().savefig(picture, dpi=120, bbox_inches="tight")
 
     rows = X_test.iloc[:N_ROWS]

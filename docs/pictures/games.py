@@ -28,5 +28,6 @@ for block in read_blocks(DOCS / "games_of_your_own.md"):
     exec(block.code, names)
     if plt.get_fignums():
         (name,) = [name for name, word in PICTURES.items() if word in block.code]
+        plt.gcf().set_size_inches(4.5 if name == "passages" else 6.4, plt.gcf().get_figheight())
         plt.savefig(DOCS / "images" / f"games_{name}.png", dpi=100, bbox_inches="tight")
         plt.close("all")

@@ -29,10 +29,10 @@ magnitudes = explainer.global_importance(X_test, max_evals=40, silent=True)
 of_loss = explainer.global_importance(
     X_test, y_test, kind="loss", loss="cross_entropy", max_evals=40, silent=True
 )
-figure, (left, right) = plt.subplots(ncols=2, figsize=(12, 4), layout="constrained")
+figure, (above, below) = plt.subplots(2, figsize=(6, 7.6), layout="constrained")
 for axes, found, title in (
-    (left, magnitudes, "What moves the prediction"),
-    (right, of_loss, "What makes the prediction right"),
+    (above, magnitudes, "What moves the prediction"),
+    (below, of_loss, "What makes the prediction right"),
 ):
     found.plot(ax=axes)
     axes.set_title(f"{title}\n{found.n_rows} rows, {found.evaluations:,} evaluations", fontsize=11)

@@ -76,7 +76,7 @@ def draw_tables() -> None:
     shap_ext.plots.decision(explanation[[1, 2, 9]], efficient=True, show=False)
     save("decision")
     pairs = explainer(rows[:1], max_evals=8 * X.shape[1], interactions=True, error_bounds=True)
-    shap_ext.plots.interactions(pairs[0], max_display=8, show=False)
+    shap_ext.plots.interactions(pairs[0], max_display=6, show=False)
     save("interactions")
 
 
@@ -91,7 +91,7 @@ def draw_text() -> None:
     explanation = explainer(TEXTS, max_evals=40, error_bounds=True)
     random.seed(0)  # shap names the words in the page with it
     html = shap_ext.plots.text(explanation, display=False)
-    page = f'<div style="background: #fff; color: #000; padding: 0.5em;">{html}</div>\n'
+    page = f'<div class="drawn-html">{html}</div>\n'
     lines = [line.rstrip() for line in page.splitlines() if line.strip()]
     (IMAGES / "plots_text.html").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

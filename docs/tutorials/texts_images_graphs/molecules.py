@@ -143,8 +143,8 @@ def explain(elements, bonds):
 
 unseen = [name for name, t in zip(names, is_test, strict=True) if t]
 drawn = [name for name in unseen if "N(=O)=O" in name][-4:]
-figure, panels = plt.subplots(1, 4, figsize=(16, 3.6))
-for panel, name in zip(panels, drawn, strict=True):
+figure, panels = plt.subplots(2, 2, figsize=(8, 7))
+for panel, name in zip(panels.flat, drawn, strict=True):
     elements, bonds = read_smiles(name)
     draw_graph(bonds, explain(elements, bonds), labels=elements, ax=panel)
     panel.set_title(name)
