@@ -135,7 +135,7 @@ def true_values(question):
     return values
 
 
-figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for place, (question, one) in enumerate(explanations.items()):
     at = np.arange(5) + 0.2 * (place - 1.5)
     error = 1.96 * one.error_std[0]

@@ -82,7 +82,7 @@ shap.plots.bar(explanation)
 # Strings have no order, so that the beeswarm plot cannot colour them. A plot for each category
 # says more:
 
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(7, 3.6), sharey=True)
 for panel, column in zip(panels, ["species", "sex", "island"], strict=True):
     names = X_test[column].astype(object).fillna("missing").to_numpy()
     panel.axhline(0, color="0.8", zorder=0)

@@ -127,7 +127,7 @@ theirs = of_captum.attribute(
 )
 exact = explainer.attribute(prompt, answer, n_samples=2**12).seq_attr
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7, 4), sharex=True, sharey=True)
 lower, upper = result.estimate.interval()  # as in the first picture
 axes[0].barh(reviews, theirs.seq_attr, color="#b0b0b0")
 axes[0].set_title("captum: 193 prompts, one by one")

@@ -89,7 +89,7 @@ exact = shap.Explainer(model.decision_function, masker, algorithm="enumeration")
     last, max_evals=2**14, silent=True
 )
 
-figure, panels = plt.subplots(1, 3, figsize=(11, 4.5), sharex=True, sharey=True)
+figure, panels = plt.subplots(3, 1, figsize=(6.4, 10), sharex=True)
 for panel, (name, of_name) in zip(panels, explanations.items(), strict=True):
     options = {"error_bounds": True} if of_name is explainer else {"silent": True}
     (found,) = of_name(last, max_evals=budget, **options)
@@ -102,10 +102,10 @@ for panel, (name, of_name) in zip(panels, explanations.items(), strict=True):
     panel.plot(exact.values[0], words, "k.", label="exact Shapley value")
     panel.axvline(0, color="0.5", linewidth=0.8)
     error = np.abs(found.values - exact.values[0]).mean()
-    panel.set_title(f"{name}\nmean distance to the exact values {error:.3f}", fontsize=9)
-panels[0].invert_yaxis()
-panels[0].legend(loc="lower right", fontsize=8)
-figure.supxlabel("attribution to the log-odds of a good opinion", fontsize=10)
+    panel.set_title(f"{name}: mean distance to the exact values {error:.3f}")
+    panel.invert_yaxis()
+panels[0].legend(loc="lower right")
+panels[2].set_xlabel("attribution to the log-odds of a good opinion")
 figure.tight_layout()
 plt.show()
 

@@ -95,10 +95,10 @@ found = {
 }
 exact = Exact(detector).attribute(fault, **arguments)
 
-figure, axes = plt.subplots(2, 3, figsize=(12, 5), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(3, 2, figsize=(7, 8), sharex=True, sharey=True, layout="constrained")
 middles = np.arange(7, N_TIMES, 15)
-for column, (name, values) in zip(axes.T, found.items(), strict=True):
-    for channel, panel in enumerate(column):
+for panels, (name, values) in zip(axes, found.items(), strict=True):
+    for channel, panel in enumerate(panels):
         heights = values[0, channel, ::15]  # a bar for each window
         halves = 1.96 * error[0, channel, ::15] if values is by_oddgp else None
         colours = np.where(heights > 0, "tab:red", "tab:blue")
@@ -109,7 +109,7 @@ for column, (name, values) in zip(axes.T, found.items(), strict=True):
         line.set_ylim(-2.7, 2.7)
         line.set_ylabel(["vibration", "temperature"][channel])
     distance = (values - exact)[0, :, ::15].abs().mean()
-    column[0].set_title(f"{name}\nmean distance to the exact values {distance:.2f}", fontsize=9)
+    panels[0].set_title(f"{name}: mean distance to the exact values {distance:.2f}", loc="left")
 figure.supylabel("attribution to the log-odds")
 plt.show()
 
@@ -166,7 +166,7 @@ by_year, errors = method.attribute(
 print(method.last_estimate)
 print(f"forecast {net(window).item() * 100:.0f}, truth {sunspots[1989]:.0f} sunspots")
 
-figure, (above, below) = plt.subplots(2, 1, figsize=(9, 5.5), sharex=True)
+figure, (above, below) = plt.subplots(2, 1, figsize=(7, 5.5), sharex=True)
 above.plot(years, window[0] * 100, "o-", color="0.3")
 above.plot(1989, sunspots[1989], "o", color="tab:green", label="truth")
 above.plot(1989, net(window).item() * 100, "x", color="tab:red", markersize=9, label="forecast")
@@ -191,7 +191,7 @@ groups = torch.as_tensor(windows((WINDOW,), 3))[None]
 by_group = method.attribute(
     window, baselines=series.mean().item(), feature_mask=groups, n_samples=256
 )
-figure, axes = plt.subplots(figsize=(9, 3))
+figure, axes = plt.subplots(figsize=(7, 3))
 middles, heights = years[1::3], by_group[0, ::3] * 100
 axes.bar(middles, heights, width=2.8, color=np.where(heights > 0, "tab:red", "tab:blue"))
 axes.set_xticks(middles, [f"{year - 1}\n–{year + 1}" for year in middles])
@@ -218,7 +218,7 @@ print(f"correlation with the values above: {np.corrcoef(by_run[0], by_year[0])[0
 # forecast.
 
 attributions = method.attribute(test, baselines=series.mean().item(), n_samples=200) * 100
-figure, axes = plt.subplots(figsize=(9, 4.5))
+figure, axes = plt.subplots(figsize=(7, 4.5))
 limit = float(attributions.abs().max())
 first_test = first_year + WINDOW + n_train
 picture = axes.imshow(

@@ -90,14 +90,14 @@ exact = Exact(net).attribute(row, baselines=0)[0]
 # no graph must be passed. We draw the line with the Shapley values.
 
 line = PlayerGraph.line(n_words)
-in_a_row = {
-    i: (i, 0.25 * (i % 2)) for i in range(n_words)
-}  # two heights, so that words do not touch
+in_lines = {  # of six words, to and fro
+    i: (i % 6 if i // 6 % 2 == 0 else 5 - i % 6, -(i // 6)) for i in range(n_words)
+}
 
-figure, axes = plt.subplots(figsize=(11, 2.2))
-draw_graph(line, exact, labels=sentence, positions=in_a_row, ax=axes)
+figure, axes = plt.subplots(figsize=(7, 3))
+draw_graph(line, exact, labels=sentence, positions=in_lines, ax=axes)
 axes.set_title("Shapley values of the words, on the line")
-axes.margins(y=0.6)
+axes.margins(0.15)
 plt.show()
 
 # %%
@@ -107,12 +107,12 @@ plt.show()
 # words are absent. Here are the words that it looks at for "dull": those with the number 1.
 
 target = sentence.index("dull")
-figure, panels = plt.subplots(2, 1, figsize=(11, 4))
+figure, panels = plt.subplots(2, 1, figsize=(7, 6))
 for order, panel in enumerate(panels, start=1):
     is_near = [float(abs(i - target) <= order) for i in range(n_words)]
-    draw_graph(line, is_near, labels=sentence, positions=in_a_row, ax=panel)
+    draw_graph(line, is_near, labels=sentence, positions=in_lines, ax=panel)
     panel.set_title(f"order {order}: {2 * order + 1} words, {2 ** (2 * order + 1)} coalitions")
-    panel.margins(y=0.6)
+    panel.margins(0.15)
 figure.tight_layout()
 plt.show()
 
@@ -141,12 +141,12 @@ pd.DataFrame(rows_of_table).set_index(["method", "order"])
 
 by_l = LShapley(net, order=2).attribute(row, baselines=0)[0]
 by_c = CShapley(net, order=2).attribute(row, baselines=0)[0]
-figure, axes = plt.subplots(figsize=(11, 4))
+figure, axes = plt.subplots(figsize=(7, 4))
 places = np.arange(n_words)
 axes.bar(places - 0.27, exact, 0.27, label="Shapley values")
 axes.bar(places, by_l, 0.27, label="L-Shapley, order 2")
 axes.bar(places + 0.27, by_c, 0.27, label="C-Shapley, order 2")
-axes.set_xticks(places, sentence, rotation=30)
+axes.set_xticks(places, sentence, rotation=60)
 axes.axhline(0, color="0.5")
 axes.set(ylabel="attribution", title="what each word says for a good opinion")
 axes.legend()
@@ -168,7 +168,7 @@ grammar = nx.Graph(edges)
 on_grammar = CShapley(net, order=2, graph=grammar)
 values = on_grammar.attribute(row, baselines=0)[0]
 
-figure, axes = plt.subplots(figsize=(8, 6))
+figure, axes = plt.subplots(figsize=(7, 6))
 draw_graph(grammar, values, labels=sentence, ax=axes)
 axes.set_title("C-Shapley of order 2 on a graph of the grammar")
 plt.show()
