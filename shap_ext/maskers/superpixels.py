@@ -32,7 +32,7 @@ _BLUR = 1 / 6
 
 @dataclass(eq=False)
 class Superpixels:
-    """Masks images by segments: the segments are the players, instead of pixels.
+    """Masks images by segments: the segments are the features, instead of pixels.
 
     Explainers of shap_ext return attributions of the images' shape, as for `shap.image_plot`. Each
     segment shares its attribution equally between its numbers, so that an image's attributions

@@ -85,7 +85,7 @@ class TextSegmentation:
 
 
 class TextSegments(SavedByArguments, shap.maskers.Text):  # type: ignore[misc] # shap is untyped
-    """Masks texts by words, sentences or paragraphs: the segments are the players, not tokens.
+    """Masks texts by words, sentences or paragraphs: the segments are the features, not tokens.
 
     A word has one attribution, of however many tokens it is for the model. No tokenizer is needed:
     the model gets texts. Explanations are those of `shap.maskers.Text`, for `shap.plots.text`.

@@ -130,18 +130,18 @@ exact = explainer.attribute(prompt, answer, n_samples=2**12).seq_attr
 figure, axes = plt.subplots(1, 2, figsize=(7, 4), sharex=True, sharey=True)
 lower, upper = result.estimate.interval()  # as in the first picture
 axes[0].barh(reviews, theirs.seq_attr, color="#b0b0b0")
-axes[0].set_title("captum: 193 prompts, one by one")
+axes[0].set_title("captum:\n193 prompts, one by one")
 axes[1].barh(
     reviews, result.seq_attr, xerr=(upper - lower)[0, :, 0] / 2, capsize=2, color="#4772b3"
 )
-axes[1].set_title("captum_ext: 200 prompts in batches")
+axes[1].set_title("captum_ext:\n200 prompts in batches")
 for ax in axes:
-    ax.plot(exact, reviews, "k.", label="exact, all 4,096 prompts")
+    ax.plot(exact, reviews, "k.", label="exact")
     ax.axvline(0, color="black", linewidth=0.8)
 axes[0].invert_yaxis()
 figure.supxlabel(f'contribution to the log-probability of "{answer}"', fontsize=10)
 figure.tight_layout()
-figure.legend(*axes[0].get_legend_handles_labels(), loc="lower left", fontsize=8)
+axes[0].legend(loc="lower left")
 plt.show()
 for name, attributions in (("captum", theirs.seq_attr), ("captum_ext", result.seq_attr)):
     print(f"{name}: mean error {(attributions - exact).abs().mean():.4f}")
