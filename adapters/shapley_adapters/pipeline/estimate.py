@@ -169,7 +169,7 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
     new_budget = settings.budget
-    reason = f"{named(first)}: it takes about {own:.2g} s beside the model"
+    reason = f"{named(first)}: its overhead is about {own:.2g} s"
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()
@@ -188,9 +188,9 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
             chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
             new_budget = chosen.budget
             reason = (
-                f"{named(chosen.estimator)}: {chosen.budget:,} evaluations per row take about "
-                f"{costs.own_seconds(chosen):.2g} s beside the model; {named(first)} with "
-                f"{budget.limit:,} would take {own:.2g} s"
+                f"{named(chosen.estimator)}: its overhead is about "
+                f"{costs.own_seconds(chosen):.2g} s for {chosen.budget:,} evaluations per row; "
+                f"{named(first)} with {budget.limit:,} would have {own:.2g} s"
             )
     is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
     costs.memory.is_recording = False
