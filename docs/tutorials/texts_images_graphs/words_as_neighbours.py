@@ -90,7 +90,7 @@ exact = Exact(net).attribute(row, baselines=0)[0]
 # no graph must be passed. We draw the line with the Shapley values.
 
 line = PlayerGraph.line(n_words)
-in_lines = {  # of six words, to and fro
+in_lines = {  # of six words, there and back
     i: (i % 6 if i // 6 % 2 == 0 else 5 - i % 6, -(i // 6)) for i in range(n_words)
 }
 
