@@ -15,7 +15,7 @@ _BUDGET = re.compile(r"(, [NK] = )(\d+)$")
 _HEAD = f"""# Evidence: published tables and ours
 
 SHEAR's published lead over antithetic permutation sampling (item `shear-2a`) comes from an
-[error in the authors' baseline](errata.md) (item `shear-antithetic`).
+[off-by-one error](errata.md) in the authors' baseline (item `shear-antithetic`).
 
 In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
 `python -m evidence page` writes this page. `benchmarks/evidence.md` has the sentences, numbers and
