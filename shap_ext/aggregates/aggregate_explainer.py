@@ -24,9 +24,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.frames import pandas_frame
 from shapley_adapters.pipeline.result import quantiles
-from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Outputs, Rows, Table
@@ -34,7 +32,7 @@ from ..explainers.call_options import checked_outputs
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
-from ..inputs.datasets import one_array, plain_array_of, table_of_row
+from ..inputs.datasets import Dataset, plain_rows, table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
@@ -424,8 +422,8 @@ def rows_of_dataset(dataset: Any, purpose: str) -> Any:
 
 
 def _plain_rows(rows: Any, name: str) -> Any:
-    rows = plain_array_of(array_of(pandas_frame(rows, name)), name)
-    return one_array(rows) if isinstance(rows, (list, tuple)) else rows
+    rows = plain_rows(rows, name)
+    return Dataset(rows).array() if isinstance(rows, (list, tuple)) else rows
 
 
 def _budget(members: Sequence[Member], max_evals: object) -> dict[str, int]:

@@ -17,8 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.graphs.reading import GRAPH_FORMS, GraphLike, read_graphs
 
 from ..argument_types import Groups
-from .backgrounds import Background
-from .datasets import Dataset, one_array
+from .datasets import Dataset
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def _column_index(
     )
 
 
-def zero_background(datasets: Sequence[Dataset]) -> Background:
+def zero_background(datasets: Sequence[Dataset]) -> Dataset:
     """Return the reference of a call without a masker: zeros.
 
     Raises
@@ -212,13 +211,13 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         If the rows are not one table of numbers.
     """
     dataset = datasets[0]
-    values = dataset.values if dataset.is_sparse else one_array(dataset.values)
+    values = dataset.values if dataset.is_sparse else dataset.array()
     if len(datasets) > 1:
         raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
-    dtypes = [] if dataset.dtypes is None else list(dataset.dtypes)
+    of_columns = () if dataset.dtypes is None else dataset.dtypes.items()
     unusable = [
         column
-        for column, dtype in zip(dataset.columns or [], dtypes, strict=True)
+        for column, dtype in of_columns
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
     if unusable:
@@ -231,12 +230,10 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         "No masker was given, so absent features are zero. Pass background rows as masker= to "
         "choose another reference."
     )
-    n_columns = int(np.prod(dataset.row_shape))
+    shape = 1, int(np.prod(dataset.row_shape))
     if dataset.is_sparse:
-        zeros = scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype)
-        return Background(zeros, is_sparse=True)
-    columns = None if dataset.columns is None else dataset.dtypes.index
-    return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
+        return Dataset(scipy.sparse.csr_matrix(shape, dtype=values.dtype))
+    return Dataset(np.zeros(shape, dtype=values.dtype), dataset.columns, dataset.dtypes)
 
 
 def _no_reference(reason: str) -> str:
