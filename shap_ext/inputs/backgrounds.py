@@ -102,13 +102,10 @@ def first_rows(masker: Masker, background: Dataset) -> Any:
     """Return the first row of a masker's background, as an array or a DataFrame for the model."""
     if isinstance(masker, np.ndarray):
         return masker[:1]
-    values = background.values[:1]
+    values, dtypes = background.values[:1], background.dtypes
     if background.columns is None or background.is_sparse:
         return values
-    frame = pd.DataFrame(values)
-    if background.dtypes is not None:
-        frame = frame.astype(dict(enumerate(background.dtypes)))
-    return frame.set_axis(background.columns, axis=1)
+    return _framed(values, background.columns, None if dtypes is None else dict(enumerate(dtypes)))
 
 
 def check_masker(masker: Any) -> None:
@@ -198,14 +195,16 @@ def model_input_maker(
             return np.asarray  # an array is returned as it is
         return lambda masked: masked.reshape(-1, *row_shape)
     dtypes = _column_dtypes(background, dataset)
+    return lambda masked: _framed(masked, columns, dtypes)
 
-    def as_frame(masked: npt.NDArray[Any]) -> pd.DataFrame:
-        if dtypes is None:
-            return pd.DataFrame(masked, columns=columns, dtype=masked.dtype)
-        # By position, because columns may have one name.
-        return pd.DataFrame(masked, dtype=masked.dtype).astype(dtypes).set_axis(columns, axis=1)
 
-    return as_frame
+def _framed(
+    values: npt.NDArray[Any], columns: pd.Index[Any], dtypes: dict[int, Any] | None
+) -> pd.DataFrame:
+    """Return values as a frame; types are by position, because columns may have one name."""
+    if dtypes is None:
+        return pd.DataFrame(values, columns=columns, dtype=values.dtype)
+    return pd.DataFrame(values, dtype=values.dtype).astype(dtypes).set_axis(columns, axis=1)
 
 
 def _column_dtypes(background: Dataset, dataset: Dataset) -> dict[int, Any] | None:

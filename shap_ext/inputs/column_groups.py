@@ -117,15 +117,12 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
                 f"groups names a player {group!r}, which is also the name of a column."
             )
     # Players are in the order of their first columns; a single column has its index as key.
-    columns: dict[str | int, list[int]] = {}
-    for column in range(len(names)):
-        columns.setdefault(owner.get(column, column), []).append(column)
-    player_names = [names[key] if isinstance(key, int) else key for key in columns]
-    columns_of_players = [np.array(members, dtype=np.intp) for members in columns.values()]
-    players = np.empty(len(names), dtype=np.intp)
-    for player, members_of_player in enumerate(columns_of_players):
-        players[members_of_player] = player
-    return ColumnGroups(player_names, columns_of_players, names, players)
+    owners = np.array([owner.get(column, column) for column in range(len(names))], dtype=object)
+    players, keys = pd.factorize(owners)
+    player_names = [names[key] if isinstance(key, int) else key for key in keys]
+    ends = np.cumsum(np.bincount(players))
+    columns = np.split(np.argsort(players, kind="stable"), ends[:-1])
+    return ColumnGroups(player_names, columns, names, players)
 
 
 def labels_of_entries(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> IntArray:
@@ -156,27 +153,20 @@ def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
             "groups must map names to lists of columns, as in {'colour': ['red', 'green']}, or be "
             f"an array of whole numbers, the labels of superpixels; got {type(groups).__name__}."
         )
+    first: dict[str, Any] = {}
     for name, members in groups.items():
+        if (other := first.setdefault(str(name), name)) is not name:  # such as 1 and "1"
+            raise InvalidArgumentError(
+                f"groups names two players {str(name)!r}: {other!r} and {name!r}. Give them names "
+                "that differ as texts."
+            )
         if isinstance(members, str) or not isinstance(members, (Sequence, np.ndarray)):
             raise InvalidArgumentTypeError(
                 f"groups[{name!r}] must be a list of columns; got {members!r}."
             )
         if len(members) == 0:
             raise InvalidArgumentError(f"groups[{name!r}] holds no columns.")
-    _check_different_names(list(groups))
     return [(str(name), members) for name, members in groups.items()]
-
-
-def _check_different_names(names: Sequence[Any]) -> None:
-    """Refuse names that look the same in plots and messages, such as 1 and "1"."""
-    first: dict[str, Any] = {}
-    for name in names:
-        if str(name) in first:
-            raise InvalidArgumentError(
-                f"groups names two players {str(name)!r}: {first[str(name)]!r} and {name!r}. Give "
-                "them names that differ as texts."
-            )
-        first[str(name)] = name
 
 
 def _column_index(

@@ -189,7 +189,7 @@ class DrawnRow(MaskedRow):
                 rows = np.repeat(self.draws.row[None], len(run), axis=0)
             else:
                 rows = self._drawn(masks[run]).reshape(-1, len(self.draws.row))
-            masked.append(MaskedInputs((self.to_model_input(rows),), len(run)))
+            masked.append(MaskedInputs(run, (self.to_model_input(rows),)))
         return masked
 
     def _drawn(self, masks: Mask) -> npt.NDArray[Any]:
