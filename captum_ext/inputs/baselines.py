@@ -12,14 +12,9 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
 
-_KNOWN_TO_NUMPY = frozenset(
-    [
-        *(torch.float64, torch.float32, torch.float16),
-        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
-    ]
-)
+from .tensors import KNOWN_TO_NUMPY, at_least_half, check_tensor
 
 
 class BaselineDistribution(Tensor):
@@ -49,11 +44,7 @@ class BaselineDistribution(Tensor):
     @staticmethod
     def __new__(cls, rows: Tensor) -> BaselineDistribution:
         """Mark a tensor as a distribution; its numbers are shared, not copied."""
-        if not isinstance(rows, Tensor):
-            raise InvalidArgumentTypeError(
-                f"rows must be a tensor; got {type(rows).__name__}. Convert it with "
-                "torch.as_tensor."
-            )
+        check_tensor("rows", rows)
         if rows.dim() == 0 or len(rows) == 0:
             raise InvalidArgumentError(
                 f"rows must hold at least one baseline along its first dimension; got the shape "
@@ -118,7 +109,7 @@ class Baselines:
         Numbers are selected, not multiplied by 0 and 1, because 0 times NaN or infinity is NaN.
         """
         shape = (len(rows), *inputs.shape[1:])
-        if inputs.device.type != "cpu" or inputs.dtype not in _KNOWN_TO_NUMPY:
+        if inputs.device.type != "cpu" or inputs.dtype not in KNOWN_TO_NUMPY:
             is_absent = torch.as_tensor(absent.reshape(shape), device=inputs.device)
             return torch.where(is_absent, self.drawn_rows(index, rows, draws), inputs[rows])
         # NumPy gathers and copies several times faster than torch does on a CPU.
@@ -143,18 +134,6 @@ class Baselines:
         if len(self.tensors[index]) == 1:
             return None
         return draws if self.are_drawn[index] else rows
-
-
-def readable(tensor: Tensor) -> Tensor:
-    """Return a tensor that NumPy can read: on the CPU, in float32 for types that NumPy lacks."""
-    plain = tensor.detach().cpu().resolve_neg()
-    lacks_type = plain.is_floating_point() and plain.dtype not in _KNOWN_TO_NUMPY
-    return plain.float() if lacks_type else plain
-
-
-def at_least_half(tensor: Tensor) -> Tensor:
-    """Convert floating-point tensors of 8 bits, with which torch cannot compute, to float32."""
-    return tensor.float() if tensor.element_size() == 1 else tensor
 
 
 def _differ(first: Tensor, second: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,31 +15,27 @@ from torch import Tensor
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from .baselines import BaselineDistribution, Baselines, at_least_half
+from .baselines import BaselineDistribution, Baselines
 from .forward_arguments import copied
+from .tensors import at_least_half, checked_plain, parts_of
 
 
 def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
     """Return `inputs` as a tuple of tensors of the same, positive number of examples."""
-    _refuse_other_containers("inputs", inputs)
-    tensors = inputs if isinstance(inputs, tuple) else (inputs,)
-    for index, tensor in enumerate(tensors):
-        if tensor is None:
+    tensors = []
+    for index, part in enumerate(parts_of("inputs", inputs)):
+        if part is None:
             raise InvalidArgumentTypeError(
                 f"inputs[{index}] is None; a tensor or a tuple of tensors is needed. Leave "
                 "it out, and let the function pass it on: forward_func=lambda x: model(x, None)."
             )
-        if not isinstance(tensor, Tensor):
-            raise InvalidArgumentTypeError(
-                f"inputs must be a tensor or a tuple of tensors; inputs[{index}] is "
-                f"{type(tensor).__name__}. Convert it with torch.as_tensor."
-            )
+        tensor = checked_plain(f"inputs[{index}]", part)
         if tensor.dim() == 0:
             raise InvalidArgumentError(
                 f"inputs[{index}] has no dimensions; the first one must count the examples. Use "
                 "x[None]."
             )
-        check_plain(f"inputs[{index}]", tensor)
+        tensors.append(tensor)
     lengths = [len(tensor) for tensor in tensors]
     if not lengths or lengths[0] == 0:
         raise InvalidArgumentError("inputs holds no examples; at least one is needed.")
@@ -47,43 +43,7 @@ def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
         raise InvalidArgumentError(
             f"inputs must all have the same number of examples; got {lengths}."
         )
-    return tuple(tensor.detach().resolve_neg() for tensor in tensors)
-
-
-def _refuse_other_containers(name: str, argument: object) -> None:
-    """Refuse lists and dicts, which captum takes for none of its arguments with several parts."""
-    if isinstance(argument, Mapping):
-        raise InvalidArgumentTypeError(
-            f"{name} must be a tensor or a tuple of tensors; got a {type(argument).__name__}. Pass "
-            f"tuple({name}.values()), and a function that makes it anew: forward_func=lambda "
-            "*tensors: model(dict(zip(names, tensors))), where names is list(inputs)."
-        )
-    if isinstance(argument, list):
-        has_tensors = any(isinstance(part, Tensor) for part in argument)
-        advice = f"tuple({name})" if has_tensors or not argument else f"torch.tensor([{name}])"
-        raise InvalidArgumentTypeError(
-            f"{name} must be a tensor or a tuple with an entry for each input; got a list. Pass "
-            f"{advice}."
-        )
-
-
-def check_plain(name: str, tensor: Tensor) -> None:
-    """Refuse tensors whose numbers cannot be replaced one by one."""
-    if tensor.is_complex():
-        raise InvalidArgumentTypeError(
-            f"{name} is complex; split it into real and imaginary parts."
-        )
-    if tensor.is_nested or tensor.layout != torch.strided:
-        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        raise InvalidArgumentTypeError(
-            f"{name} is a {kind} tensor; pass it dense, and convert it within forward_func."
-        )
-    if tensor.is_quantized:
-        raise InvalidArgumentTypeError(
-            f"{name} is quantized; pass x.dequantize(), and quantize it within forward_func."
-        )
-    if tensor.is_meta:
-        raise InvalidArgumentTypeError(f"{name} is on the meta device and holds no numbers.")
+    return tuple(tensors)
 
 
 def checked_baselines(
@@ -106,18 +66,10 @@ def checked_baselines(
         If there are too few or too many baselines, if a shape does not fit, or if a fractional
         baseline would be rounded to the whole numbers of an input.
     """
-    _refuse_other_containers("baselines", baselines)
     if callable(baselines):
         baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
-    if baselines is None:
-        parts: tuple[Any, ...] = (None,) * len(inputs)
-    else:
-        parts = baselines if isinstance(baselines, tuple) else (baselines,)
-    if len(parts) != len(inputs):
-        raise InvalidArgumentError(
-            f"baselines must be a tuple of one entry for each of the {len(inputs)} inputs; got "
-            f"{len(parts)}."
-        )
+    baselines = (None,) * len(inputs) if baselines is None else baselines
+    parts = parts_of("baselines", baselines, len(inputs))
     tensors = tuple(
         _baseline(part, tensor, index)
         for index, (part, tensor) in enumerate(zip(parts, inputs, strict=True))
@@ -162,20 +114,15 @@ def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
         dtype = torch.float64 if isinstance(baseline, float) else None
         number = torch.as_tensor(baseline, dtype=dtype)
         return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
-    if not isinstance(baseline, Tensor):
-        raise InvalidArgumentTypeError(
-            f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}. "
-            "Convert it with torch.as_tensor."
-        )
-    check_plain(f"baselines[{index}]", baseline)
-    plain = baseline.detach().resolve_neg().as_subclass(Tensor)
+    name = f"baselines[{index}]"
+    plain = checked_plain(name, baseline, "a number or a tensor").as_subclass(Tensor)
     if plain.dim() == 0:
         return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
     if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
         is_row = plain.shape == tensor.shape[1:]
         hint = " For the same row for all examples, pass it as baseline[None]." if is_row else ""
         raise InvalidArgumentError(
-            f"baselines[{index}] has shape {tuple(plain.shape)}; it must be (rows, "
+            f"{name} has shape {tuple(plain.shape)}; it must be (rows, "
             f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
             f"{tuple(tensor.shape)}: with one row, one for each example, or any other number of "
             f"rows, over which the output is averaged.{hint}"
