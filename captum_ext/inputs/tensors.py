@@ -43,8 +43,8 @@ def parts_of(name: str, argument: Any, n_inputs: int | None = None) -> tuple[Any
         has_tensors = any(isinstance(part, Tensor) for part in argument)
         advice = f"tuple({name})" if has_tensors or not argument else f"torch.tensor([{name}])"
         raise InvalidArgumentTypeError(
-            f"{name} must be a tensor or a tuple with an entry for each input; got a list. Pass "
-            f"{advice}."
+            f"{name} must be a tensor or a tuple with an entry for each input, {name}[0] and so "
+            f"on; got a list. Pass {advice}."
         )
     parts = argument if isinstance(argument, tuple) else (argument,)
     if n_inputs not in (None, len(parts)):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import shap
 
-from shapley_adapters.aggregation import Aggregate, Aggregator, SpentEvaluations
+from shapley_adapters.aggregation import Aggregate, SpentEvaluations
 from shapley_adapters.aggregation.members import (
     checked_members,
     name_of,
@@ -21,7 +21,7 @@ from shapley_adapters.aggregation.members import (
 )
 from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.constructors import write_constructor
+from shapley_adapters.constructors import with_options_of, write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.pipeline.result import quantiles
@@ -182,7 +182,7 @@ class AggregateExplainer(ModelExplainer):
     """
 
     name = "aggregate"
-    _kind: ClassVar[type[Aggregator]]
+    _kind: ClassVar[type[Any]]
 
     n_jobs: int | None = None
     explainers: Sequence[Any] | None = None
@@ -195,14 +195,11 @@ class AggregateExplainer(ModelExplainer):
         self.last_evaluations: SpentEvaluations | None = None
         self._last_base_values: FloatArray | None = None
         self._specs()  # refuses explainers that cannot be used, as the next line options
-        self._check_options()
-
-    def _check_options(self) -> None:
         self._aggregator()
 
-    def _aggregator(self) -> Aggregator:
-        """Return the aggregator of the core with the options of this object."""
-        return self._kind.with_options_of(self)
+    def _aggregator(self) -> Any:
+        """Return the options of this object as those of the core: an aggregator, or a search."""
+        return with_options_of(self._kind, self)
 
     def _specs(self) -> list[Any]:
         """Return the base explainers as the user passed them."""
