@@ -492,7 +492,7 @@ no_name: Any = 3
     [
         (lambda: Centroid("l3"), InvalidArgumentError, "'l3'"),
         (lambda: Centroid(0.5), InvalidArgumentError, "1 ≤ q"),
-        (lambda: Centroid(None), InvalidArgumentTypeError, "None"),
+        (lambda: Centroid(None), InvalidArgumentTypeError, "None"),  # type: ignore[arg-type]
         (lambda: Centroid("l2", 0.5), InvalidArgumentError, "one minimum"),
         (lambda: Centroid("l1", 2), InvalidArgumentError, "power=1 for the median"),
         (lambda: Centroid("kendall", 2), InvalidArgumentError, "power must be 1"),
