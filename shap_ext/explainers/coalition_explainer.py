@@ -189,26 +189,19 @@ class CoalitionExplainer(ModelExplainer):
             )
         # Rows may have outputs of their own, such as the tokens of a text.
         output_names = game.output_names or self._checked_output_names(game, n_outputs)
+        shown: dict[str, Any] = {
+            "error_bounds": error_bounds,
+            "outputs": outputs,
+            "output_names": output_names,
+            "compute_time": time.time() - started,
+        }
         if result.interactions is not None and result.interactions.request.are_pairs:
             results: Any = interaction_explanation(
-                result,
-                result.interactions,
-                explained.parts,
-                error_bounds=error_bounds,
-                outputs=outputs,
-                output_names=output_names,
-                compute_time=time.time() - started,
+                result, result.interactions, explained.parts, **shown
             )
         else:
-            results = explanations(
-                result,
-                explained.parts,
-                error_bounds=error_bounds,
-                outputs=outputs,
-                output_names=output_names,
-                clustering=explained.clustering(self.masker),
-                compute_time=time.time() - started,
-            )
+            clustering = explained.clustering(self.masker)
+            results = explanations(result, explained.parts, clustering=clustering, **shown)
             if result.unions is not None:
                 is_shown = all(explained.layout.has_neighbours)
                 graph, names, parts = settings.graph, output_names, explained.parts

@@ -153,18 +153,19 @@ class ExplainedRowsMaker:
         game_of: Callable[[ColumnGroups], Any],
     ) -> ExplainedRows:
         """Return rows with the same features."""
-        shapes = [[mask.shape for mask in of_input] for of_input in masks]
-        names = self._column_names(datasets, [of_input[0] for of_input in shapes], background)
-        groups = make_groups(self.groups, names)
+        shapes = [of_input[0].shape for of_input in masks]
+        groups = make_groups(self.groups, self._column_names(datasets, shapes, background))
         game = game_of(groups)
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        of_inputs = np.split(groups.players, ends[:-1])
+        of_row = [part.reshape(shape) for part, shape in zip(of_inputs, shapes, strict=True)]
         layout = PlayerLayout(
-            [groups.players] * len(masks[0]),
-            shapes,
+            [of_row] * len(masks[0]),
             [of_input[0].has_neighbours for of_input in masks],
             len(groups.names),
             groups.names,
         )
-        return ExplainedRows(game, self._parts(datasets, shapes, groups, masks), groups, layout)
+        return ExplainedRows(game, self._parts(datasets, masks, groups), groups, layout)
 
     def _rows_apart(
         self,
@@ -182,9 +183,7 @@ class ExplainedRowsMaker:
         sizes = np.array([[int(np.prod(mask.shape)) for mask in row.masks] for row in rows])
         firsts = [0, *np.cumsum(sizes.max(axis=0)).tolist()]
         players_of_rows = [
-            np.concatenate(
-                [np.arange(first, first + n) for first, n in zip(firsts, of_row, strict=False)]
-            )
+            np.concatenate([first + np.arange(n) for first, n in zip(firsts, of_row, strict=False)])
             for of_row in sizes
         ]
         parts = []
@@ -193,11 +192,8 @@ class ExplainedRowsMaker:
             segments = [mask.segments for mask in of_input if mask.segments is not None]
             shown = _plot_data(dataset, of_input), None, _names(of_input)
             parts.append(Part(first, shapes, *shown, segments or None))
-        places = [part.places() for part in parts]
-        of_rows = zip(*places, strict=True)
         layout = PlayerLayout(
-            [np.concatenate([players.ravel() for players in of_row]) for of_row in of_rows],
-            [[players.shape for players in of_input] for of_input in places],
+            list(zip(*(part.places() for part in parts), strict=True)),
             [of_input[0].has_neighbours for of_input in masks],
             firsts[-1],
         )
@@ -207,14 +203,14 @@ class ExplainedRowsMaker:
     def _parts(
         self,
         datasets: Sequence[Dataset],
-        shapes: Sequence[list[tuple[int, ...]]],
-        groups: ColumnGroups,
         masks: Sequence[Sequence[InputMask]],
+        groups: ColumnGroups,
     ) -> list[Part]:
+        """Return what each input shows of rows with the same features."""
         if groups.any_joint:
             if len(datasets) > 1:
                 raise InvalidArgumentError("groups needs a model with one input.")
-            data, shape = datasets[0].plot_values(), shapes[0][0]
+            data, shape = datasets[0].plot_values(), masks[0][0].shape
             of_groups = [(len(groups.names),)] * len(data)
             if isinstance(self.groups, np.ndarray) and len(shape) > 1:  # labels of superpixels
                 segments = [groups.players.reshape(shape)] * len(data)
@@ -222,11 +218,13 @@ class ExplainedRowsMaker:
             numbers, labels = groups.summarize(data.reshape(len(data), -1))
             return [Part(0, of_groups, numbers, labels, groups.names)]
         parts, first = [], 0
-        for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
-            size = int(np.prod(of_input[0]))
-            names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-            parts.append(Part(first, of_input, _plot_data(dataset, masks[index]), None, names))
-            first += size
+        for dataset, of_input in zip(datasets, masks, strict=True):
+            shape = of_input[0].shape
+            end = first + int(np.prod(shape))
+            names = groups.names[first:end] if len(shape) == 1 else None
+            shown = _plot_data(dataset, of_input), None, names
+            parts.append(Part(first, [shape] * len(of_input), *shown))
+            first = end
         return parts
 
     def _table_game(

@@ -239,10 +239,8 @@ class PlayerLayout:
 
     Attributes
     ----------
-    players : sequence of arrays, (D_r,)
-        For each row, the player of each entry of the mask.
-    shapes : sequence of sequences of tuples
-        The shape of each input, for each row.
+    players : list of sequences of arrays
+        For each row, the player of each entry of each input, in the shape of the input.
     has_neighbours : sequence of bool
         Whether adjacent entries of each input are neighbours.
     n_players : int
@@ -251,8 +249,7 @@ class PlayerLayout:
         Names of the players, if all rows have the same.
     """
 
-    players: Sequence[IntArray]
-    shapes: Sequence[Sequence[tuple[int, ...]]]
+    players: list[Sequence[IntArray]]
     has_neighbours: Sequence[bool]
     n_players: int
     names: list[str] | None = None
@@ -267,12 +264,4 @@ class PlayerLayout:
                     f"graph=, {GRAPH_FORMS}."
                 )
             graph = "grid"
-        rows = [self.row_players(row) for row in range(len(self.players))]
-        return read_graphs(graph, rows, self.n_players, self.names)
-
-    def row_players(self, row: int) -> list[IntArray]:
-        """Return the player of each entry of each input of a row."""
-        shapes = [of_input[row] for of_input in self.shapes]
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        parts = np.split(self.players[row], ends[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return read_graphs(graph, self.players, self.n_players, self.names)
