@@ -192,11 +192,9 @@ def _without_numpy(target: Any) -> Any:
                 f"target must hold whole numbers; got {target.dtype}. Use target.astype(int)."
             )
         return int(target) if target.ndim == 0 else torch.from_numpy(target.astype(np.int64))
-    if isinstance(target, np.integer):
-        return int(target)
-    if isinstance(target, (list, tuple)):
-        return type(target)(map(_entry_without_numpy, target))
-    return target
+    if isinstance(target, list):
+        return list(map(_entry_without_numpy, target))
+    return target if isinstance(target, Tensor) else _entry_without_numpy(target)
 
 
 def _entry_without_numpy(entry: Any) -> Any:

@@ -290,15 +290,12 @@ class ExplainedRowsMaker:
     ) -> list[Any]:
         """Return the names of all columns: the rows', else the user's, else the background's."""
         n_columns = int(sum(np.prod(shape) for shape in shapes))
-        names = datasets[0].columns if len(datasets) == 1 else None
+        of_rows = datasets[0].columns if len(datasets) == 1 else None
+        of_background = None if background is None else background.columns
+        known = of_rows, self.explainer.feature_names, of_background
+        names = next((names for names in known if names is not None), None)
         if names is None:
-            names = self.explainer.feature_names
-        if names is None and len(datasets) > 1:
             return _joined_names(datasets, shapes)
-        if names is None and background is not None:
-            names = background.columns
-        if names is None:
-            return [f"Feature {column}" for column in range(n_columns)]
         if len(names) != n_columns:
             raise InvalidArgumentError(
                 f"feature_names holds {len(names)} names, but X has {n_columns} columns."
