@@ -16,7 +16,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .inputs.baselines import Baselines
-from .inputs.tensors import checked_plain
+from .inputs.checks import checked_plain
 
 __all__ = [
     "Categorical",

@@ -19,12 +19,8 @@ ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
 OWN = ("captum_ext", "shap_ext", "shapley_adapters")
 STUBS = (
-    "captum_ext.aggregates",
-    "captum_ext.attributions",
-    "captum_ext.criteria",
-    "shap_ext.aggregates",
-    "shap_ext.criteria",
-    "shap_ext.explainers",
+    *("captum_ext.aggregates", "captum_ext.attributions", "captum_ext.criteria"),
+    *("shap_ext.aggregates", "shap_ext.criteria", "shap_ext.explainers"),
 )
 
 

@@ -18,8 +18,8 @@ import scipy.sparse
 from .errors import CheckpointError, InvalidArgumentTypeError, warn_user
 from .torch_support.tensor_arrays import array_of, is_tensor
 
-_SECONDS_OF_OTHERS = 30.0
-"""How long to wait for another process that writes to the file."""
+LONGEST_WAIT = 30.0
+"""Seconds that one waits for another process that writes to the file, and between two calls."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ class AnswerMemory:
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(sqlite3.connect(self.path, _SECONDS_OF_OTHERS)) as database, database:
+            with closing(sqlite3.connect(self.path, LONGEST_WAIT)) as database, database:
                 database.text_factory = bytes  # one bit makes a text of bytes
                 yield database
         except sqlite3.Error as error:

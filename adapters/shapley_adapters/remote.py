@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .answer_memory import AnswerMemory, length_of
+from .answer_memory import LONGEST_WAIT, AnswerMemory, length_of
 from .arguments import checked_count, checked_path, checked_positive
 from .errors import (
     CheckpointError,
@@ -35,8 +35,8 @@ from .errors import (
 )
 from .torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.25, 30.0
-"""Seconds before the first and before any later repetition; each wait is twice the one before, and
+_FIRST_WAIT = 0.25
+"""Seconds before the first repetition. Each wait is twice the one before, up to `LONGEST_WAIT`, and
 up to as long again by chance, so that calls that failed together do not return together."""
 
 _ROUNDS_AT_ONCE = 8
@@ -311,7 +311,7 @@ class RemoteModel:
                     self._refuse(error, part, n_tries, len(batch.keys))
                 allowed = time.monotonic() + _response_of(error)[1]
                 self._next_start = max(self._next_start, allowed)  # of all calls
-                seconds = min(_FIRST_WAIT * 2.0 ** (n_tries - 1), _LONGEST_WAIT)
+                seconds = min(_FIRST_WAIT * 2.0 ** (n_tries - 1), LONGEST_WAIT)
             await asyncio.sleep(seconds * float(np.random.default_rng().uniform(1, 2)))
 
     async def _permission(self) -> None:

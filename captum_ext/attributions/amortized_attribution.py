@@ -27,9 +27,8 @@ from shapley_adapters.training_options import (
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import selected_targets
-from ..inputs.checks import checked_inputs, checked_target
+from ..inputs.checks import checked_inputs, checked_target, readable
 from ..inputs.forward_arguments import shared_arguments_only
-from ..inputs.tensors import readable
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
 from .call_options import OPTIONS, ByName

@@ -40,7 +40,8 @@ from ..games.batch_game import BatchGame, ClassValueGame, class_value_game
 from ..games.conditional_game import ConditionalGame
 from ..games.forward_function_game import CALLS_IN_FLIGHT, ForwardFunctionGame
 from ..games.model_outputs import OneValueForBatchError
-from ..inputs.checks import checked_baselines, checked_inputs, checked_target
+from ..inputs.baselines import checked_baselines
+from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors

@@ -19,7 +19,7 @@ from shapley_adapters.torch_support.array_module import wrapping_advice
 
 from ..argument_types import Target
 from ..captum_internals import select_targets
-from ..inputs.tensors import special_kind
+from ..inputs.checks import special_kind
 
 
 class OneValueForBatchError(ShapleyExtError):

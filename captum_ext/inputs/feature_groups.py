@@ -14,7 +14,7 @@ from torch import Tensor
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError
 
-from .tensors import checked_plain, parts_of
+from .checks import checked_plain, parts_of
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
@@ -148,7 +148,11 @@ def from_feature_mask(
     Ids may be any whole numbers, in any order, with gaps. The same id in several tensors is the
     same player. A player that an example does not have gets 0 for this example.
     """
-    masks = _consecutive(inputs) if feature_mask is None else _checked(feature_mask, inputs)
+    if feature_mask is None:
+        ends = np.cumsum([tensor[0].numel() for tensor in inputs])
+        masks = [of_input[None] for of_input in np.split(np.arange(ends[-1]), ends[:-1])]
+    else:
+        masks = _checked(feature_mask, inputs)
     ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
     if len(ids) == 0:
         raise InvalidArgumentError("inputs must hold at least one number for each example.")
@@ -156,15 +160,6 @@ def from_feature_mask(
     players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
     is_plain = len(inputs) == 1 and np.array_equal(players[0], np.arange(len(ids))[None])
     return FeatureGroups(len(ids), players, is_plain, ids)
-
-
-def _consecutive(inputs: tuple[Tensor, ...]) -> list[IntArray]:
-    masks, first = [], 0
-    for tensor in inputs:
-        size = tensor[0].numel()
-        masks.append(np.arange(first, first + size)[None])
-        first += size
-    return masks
 
 
 def _checked(

@@ -14,7 +14,7 @@ from torch import Tensor
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError
 
-from .tensors import check_tensor
+from .checks import no_tensor
 
 _INDEX_TYPES = (torch.int64, torch.int32)
 
@@ -77,7 +77,8 @@ class PerExample(Tensor):
     @staticmethod
     def __new__(cls, values: Tensor) -> PerExample:
         """Mark a tensor; its numbers are shared, not copied."""
-        check_tensor("values", values)
+        if not isinstance(values, Tensor):
+            raise no_tensor("values", values)
         if values.dim() == 0:
             raise InvalidArgumentError(
                 "values has no dimensions; the first one must count the examples."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..inputs.backgrounds import (
     table_and_background,
 )
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
-from ..inputs.datasets import Dataset, checked_dataset, packed
+from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import InputMask, MaskedRow
 from ..inputs.models import (
     empty_table,
@@ -63,18 +63,16 @@ class ExplainedRowsMaker:
     explainer: Any
     model: Any
 
-    def __post_init__(self) -> None:
-        explainer = self.explainer
-        self.masker, self.groups = explainer.masker, explainer.groups
-        self.is_module = is_torch_module(inner_model(self.model))
-        self.average = LinkedAverage(checked_link(explainer.link))
-
     def __call__(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        masker_table = self.explainer._masker_table
-        background = background_dataset(self.masker, self.explainer._background_dtypes)
+        explainer = self.explainer
+        self.masker, self.groups = explainer.masker, explainer.groups
+        self.is_module = is_torch_module(inner_model(self.model))
+        self.average = LinkedAverage(checked_link(explainer.link))
+        masker_table = explainer._masker_table
+        background = background_dataset(self.masker, explainer._background_dtypes)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
         example = self.masker.background if is_drawn else background
@@ -97,8 +95,15 @@ class ExplainedRowsMaker:
             background = zero_background(datasets)
         if background is None:
             rows = self._from_masker(datasets)
+        elif len(datasets) > 1:
+            raise InvalidArgumentError(
+                f"{len(datasets)} datasets were passed, but the masker's background is one "
+                "table. Pass a function of a mask and the inputs as masker=."
+            )
         else:
-            rows = self._from_background(background, datasets)
+            shape = datasets[0].row_shape  # that of a table has one dimension
+            mask = InputMask(shape, has_neighbours=len(shape) > 1)
+            rows = self._rows_alike(datasets, [[mask] * datasets[0].n_rows], background)
         if not has_frames:
             return rows
         tables = [] if self.masker is None else [masker_table]
@@ -106,22 +111,6 @@ class ExplainedRowsMaker:
         if predict is rows.game.predict:
             return rows
         return replace(rows, game=replace(rows.game, predict=predict))
-
-    def _from_background(self, background: Dataset, datasets: Sequence[Dataset]) -> ExplainedRows:
-        if len(datasets) > 1:
-            raise InvalidArgumentError(
-                f"{len(datasets)} datasets were passed, but the masker's background is one "
-                "table. Pass a function of a mask and the inputs as masker=."
-            )
-        (dataset,) = datasets
-        shape = dataset.row_shape
-        mask = InputMask(shape, has_neighbours=len(shape) > 1)  # a table has rows of one dimension
-        return self._rows_alike(
-            datasets,
-            [[mask] * dataset.n_rows],
-            background,
-            lambda groups: self._table_game(background, dataset, groups.players),
-        )
 
     def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
@@ -138,24 +127,24 @@ class ExplainedRowsMaker:
         if are_painted or are_ragged or are_named:
             return self._rows_apart(explained, rows, masks)
         is_drawn = isinstance(self.masker, ConditionalMasker)
-        return self._rows_alike(
-            explained,
-            masks,
-            self.masker.background if is_drawn else None,
-            lambda groups: self._masker_game(rows, [groups.players] * len(rows), len(groups.names)),
-        )
+        background = self.masker.background if is_drawn else None
+        return self._rows_alike(explained, masks, background, rows)
 
     def _rows_alike(
         self,
         datasets: Sequence[Dataset],
         masks: Sequence[Sequence[InputMask]],
-        background: Dataset | None,
-        game_of: Callable[[ColumnGroups], Any],
+        background: Any,
+        rows: Sequence[MaskedRow] | None = None,
     ) -> ExplainedRows:
-        """Return rows with the same features."""
+        """Return rows with the same features; those of a table where no `rows` mask themselves."""
         shapes = [of_input[0].shape for of_input in masks]
         groups = make_groups(self.groups, self._column_names(datasets, shapes, background))
-        game = game_of(groups)
+        game: Any
+        if rows is None:
+            game = self._table_game(background, datasets[0], groups.players)
+        else:
+            game = self._masker_game(rows, [groups.players] * len(rows), len(groups.names))
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         of_inputs = np.split(groups.players, ends[:-1])
         of_row = [part.reshape(shape) for part, shape in zip(of_inputs, shapes, strict=True)]
@@ -190,7 +179,8 @@ class ExplainedRowsMaker:
         for dataset, of_input, first in zip(datasets, masks, firsts, strict=False):
             shapes = [mask.shape for mask in of_input]
             segments = [mask.segments for mask in of_input if mask.segments is not None]
-            shown = _plot_data(dataset, of_input), None, _names(of_input)
+            data = dataset.plot_values([mask.plot_data for mask in of_input])
+            shown = data, None, _names(of_input)
             parts.append(Part(first, shapes, *shown, segments or None))
         layout = PlayerLayout(
             list(zip(*(part.places() for part in parts), strict=True)),
@@ -222,8 +212,8 @@ class ExplainedRowsMaker:
             shape = of_input[0].shape
             end = first + int(np.prod(shape))
             names = groups.names[first:end] if len(shape) == 1 else None
-            shown = _plot_data(dataset, of_input), None, names
-            parts.append(Part(first, [shape] * len(of_input), *shown))
+            data = dataset.plot_values([mask.plot_data for mask in of_input])
+            parts.append(Part(first, [shape] * len(of_input), data, None, names))
             first = end
         return parts
 
@@ -294,8 +284,10 @@ class ExplainedRowsMaker:
         of_background = None if background is None else background.columns
         known = of_rows, self.explainer.feature_names, of_background
         names = next((names for names in known if names is not None), None)
-        if names is None:
+        if names is None and len(datasets) > 1:
             return _joined_names(datasets, shapes)
+        if names is None:
+            return [f"Feature {column}" for column in range(n_columns)]
         if len(names) != n_columns:
             raise InvalidArgumentError(
                 f"feature_names holds {len(names)} names, but X has {n_columns} columns."
@@ -313,14 +305,6 @@ def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]
             columns = [f"Feature {column}" for column in range(len(names), len(names) + size)]
         names.extend(columns)
     return names
-
-
-def _plot_data(dataset: Dataset, masks: Sequence[InputMask]) -> Any:
-    """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
-    plot_data = [mask.plot_data for mask in masks]
-    if any(values is None for values in plot_data):
-        return dataset.plot_values()
-    return tuple(packed(values) for values in plot_data)
 
 
 def _names(masks: Sequence[InputMask]) -> list[Any] | None:

@@ -66,8 +66,13 @@ class Dataset:
                 "X holds rows of different lengths; a table needs rows of the same length."
             ) from error
 
-    def plot_values(self) -> npt.NDArray[Any]:
-        """Return a copy of the rows for plots, because users may change the original later."""
+    def plot_values(self, of_masker: Sequence[Any] = (None,)) -> Any:
+        """Return a copy of the rows for plots, because users may change the original later.
+
+        Or the masker's form of each row, such as tokens, packed as in shap, where it has one.
+        """
+        if all(of_row is not None for of_row in of_masker):
+            return tuple(map(packed, of_masker))
         if self.is_sparse:
             return self.array()
         are_alike = len({np.shape(row) for row in self.values}) == 1
@@ -126,9 +131,35 @@ def checked_dataset(
         Converts a frame or an array, such as to the types of a background.
     """
     name = name if input_index == 0 else f"input {input_index}"
-    # Data sets of texts stay as they are.
-    rows = plain_rows(data, name) if is_table or not _holds_texts(data) else data
-    dataset = _read(rows if convert is None else convert(rows), name, is_table)
+    are_texts = not is_table and _holds_texts(data)  # a data set, which stays as it is
+    rows: Any = data if are_texts else plain_rows(data, name)
+    rows = rows if convert is None else convert(rows)
+    if isinstance(rows, pd.DataFrame):
+        dataset = Dataset(frame_values(rows), rows.columns, rows.dtypes)
+    elif isinstance(rows, pd.Series):
+        if is_table:
+            raise InvalidArgumentTypeError(
+                f"{name} is a Series; pass a DataFrame, as in X.iloc[[0]]."
+            )
+        dataset = Dataset(rows.tolist())
+    elif scipy.sparse.issparse(rows):
+        if len(rows.shape) != 2:
+            raise InvalidArgumentError(
+                f"{name} has shape {rows.shape}: a table of rows is needed. Reshape it to (1, -1)."
+            )
+        dataset = Dataset(rows.tocsr(copy=True))
+        dataset.values.sum_duplicates()
+    elif are_texts:
+        dataset = Dataset(list(rows["text"]))
+    elif isinstance(rows, (np.ndarray, Sequence)) and not isinstance(rows, (str, bytes)):
+        dataset = Dataset(rows)
+    else:
+        is_text = isinstance(rows, str) and not is_table
+        advice = f" Pass a list of texts, [{name}]." if is_text else ""
+        raise InvalidArgumentTypeError(
+            f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; "
+            f"got {type_name(rows)}.{advice}"
+        )
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
@@ -172,34 +203,6 @@ def check_cells(table: Any, name: str) -> None:
                 f"{position[1:][0]}: a cell must be a number, a text or another single "
                 "value. Use one column per number, and join the columns by groups=."
             )
-
-
-def _read(data: Any, name: str, is_table: bool) -> Dataset:
-    if isinstance(data, pd.Series):
-        if is_table:
-            raise InvalidArgumentTypeError(
-                f"{name} is a Series; pass a DataFrame, as in X.iloc[[0]]."
-            )
-        return Dataset(data.tolist())
-    if isinstance(data, pd.DataFrame):
-        return Dataset(frame_values(data), data.columns, data.dtypes)
-    if scipy.sparse.issparse(data):
-        if len(data.shape) != 2:
-            raise InvalidArgumentError(
-                f"{name} has shape {data.shape}: a table of rows is needed. Reshape it to (1, -1)."
-            )
-        data = data.tocsr(copy=True)
-        data.sum_duplicates()
-        return Dataset(data)
-    if not is_table and _holds_texts(data):
-        return Dataset(list(data["text"]))
-    if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
-        return Dataset(data)
-    advice = f" Pass a list of texts, [{name}]." if isinstance(data, str) and not is_table else ""
-    raise InvalidArgumentTypeError(
-        f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; got "
-        f"{type_name(data)}.{advice}"
-    )
 
 
 def _holds_texts(data: object) -> bool:
