@@ -22,6 +22,9 @@ LONGEST_WAIT = 30.0
 """Seconds that one waits for another process that writes to the file, and between two calls."""
 
 
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID"
+
+
 @dataclass
 class AnswerMemory:
     """A database of outputs that were paid for, by digests of the model's name and of rows.
@@ -45,10 +48,7 @@ class AnswerMemory:
                     f"memory={str(self.path)!r} is a database of another program. Choose another "
                     "file."
                 )
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) "
-                "WITHOUT ROWID"
-            )
+            database.execute(_TABLE)
 
     def turn(self) -> Any:
         """Return the lock of a batch; the system opens it however the process ends."""
@@ -152,10 +152,7 @@ _N_BYTES = blake2s().digest_size
 
 
 def _digest(*parts: bytes) -> bytes:
-    digest = blake2s()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.digest()
+    return blake2s(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
 
 def _content(value: Any) -> bytes:

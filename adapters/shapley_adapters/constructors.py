@@ -109,10 +109,9 @@ def options_of(core: Any, *shared: str) -> Callable[[KindT], KindT]:
 
     def decorate(kind: KindT) -> KindT:
         host_class: Any = kind
-        options = [option for option in fields(core) if option.init]
-        for option in options:
+        annotations = {option.name: option.type for option in fields(core)}
+        for option in fields(core):
             setattr(kind, option.name, option.default)
-        annotations = {option.name: option.type for option in options}
         host_class.__annotations__ = annotations | inspect.get_annotations(kind)
         host_class._kind, host_class._option_names = core, tuple(annotations)
         kind.__doc__ = merged_docstring((core, kind), shared)
@@ -124,7 +123,7 @@ def options_of(core: Any, *shared: str) -> Callable[[KindT], KindT]:
 def with_options_of(kind: type[ObjectT], owner: object) -> ObjectT:
     """Return an object of a dataclass whose options are attributes of another object."""
     options: Any = fields(kind)  # type: ignore[arg-type] # of a dataclass
-    return kind(**{option.name: getattr(owner, option.name) for option in options if option.init})
+    return kind(**{option.name: getattr(owner, option.name) for option in options})
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:

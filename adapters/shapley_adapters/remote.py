@@ -337,10 +337,10 @@ class RemoteModel:
             output = await _in_thread(self.call, arguments)
             if inspect.isawaitable(output):
                 output = await output
-        except Exception:
-            raise
-        except BaseException as error:  # would end the batch without an error, or the loop
-            raise RuntimeError(repr(error)) from error
+        except BaseException as error:
+            if isinstance(error, Exception):
+                raise
+            raise RuntimeError(repr(error)) from error  # others end the loop, or nothing
         finally:
             self._count(seconds=time.perf_counter() - started)
         array = _as_array(output, len(rows))

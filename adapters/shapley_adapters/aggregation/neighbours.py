@@ -119,13 +119,12 @@ class NeighbourIndex:
 
     def __post_init__(self) -> None:
         n_points = len(self.points)
-        n_neighbors = self.search.n_neighbors or min(_DEFAULT_NEIGHBORS, n_points)
-        if n_points < n_neighbors:
+        self._n_neighbors = self.search.n_neighbors or min(_DEFAULT_NEIGHBORS, n_points)
+        if n_points < self._n_neighbors:
             raise InvalidArgumentError(
-                f"n_neighbors={n_neighbors}, but the data have {n_points} rows. Pass more rows, or "
-                f"n_neighbors={n_points} at most."
+                f"n_neighbors={self._n_neighbors}, but the data have {n_points} rows. Pass more "
+                f"rows, or n_neighbors={n_points} at most."
             )
-        self._n_neighbors = n_neighbors
         try:
             self._distances(self.points[:1])
         except (ValueError, TypeError) as error:
