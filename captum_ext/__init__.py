@@ -20,7 +20,8 @@ from shapley_adapters import (
 from shapley_adapters import __version__ as __version__
 
 from . import attributions, conditional, criteria
-from .aggregates.methods import AVA, Centroid, Convex, LowComplexity, combine
+from .aggregates import AVA, Centroid, Convex, LowComplexity
+from .aggregates.methods import combine
 from .attributions import *  # noqa: F403, who adds an estimator adds no name here
 from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution

@@ -16,7 +16,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .inputs.baselines import Baselines
-from .inputs.checks import check_plain
+from .inputs.checks import checked_plain
 
 __all__ = [
     "Categorical",
@@ -53,12 +53,7 @@ class ConditionalBaselines(hosted.DrawnFeatures[Tensor]):
         seed: int | None,
     ) -> None:
         """Fit a distribution to examples, flattened."""
-        if not isinstance(data, Tensor):
-            raise InvalidArgumentTypeError(
-                f"data must be a tensor of examples; got {type(data).__name__}. Convert it with "
-                "torch.as_tensor."
-            )
-        check_plain("data", data)
+        data = checked_plain("data", data, "a tensor of examples")
         if data.dim() < 2 or len(data) == 0:
             raise InvalidArgumentError(
                 f"data has shape {tuple(data.shape)}; a tensor of examples (N, …) is needed."

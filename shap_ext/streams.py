@@ -31,7 +31,7 @@ from shapley_adapters.streamed_values import ExplainedBlock
 from shapley_adapters.streams import StreamCall, option_texts, text_of
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
-from .inputs.backgrounds import Background
+from .inputs.backgrounds import background_dataset
 from .inputs.datasets import frame_values, table_of_row
 from .inputs.models import inner_model
 from .results.streamed_explanations import StreamedExplanations
@@ -155,7 +155,7 @@ def _identity(explainer: Any, options: dict[str, Any]) -> dict[str, str]:
     left_out = ("model", "masker", "trained", "n_jobs")
     texts = {"explainer": type(explainer).__name__, "model": text_of(inner_model(explainer.model))}
     texts |= option_texts(explainer, left_out)
-    background = Background.from_masker(explainer.masker, explainer._background_dtypes)
+    background = background_dataset(explainer.masker, explainer._background_dtypes)
     texts["masker"] = text_of(explainer.masker if background is None else background.values)
     return texts | {name: text_of(value) for name, value in options.items()}
 

@@ -48,6 +48,7 @@ FLOORS = {
             "workers",
         },
         {
+            "answer_memory",
             "games",
             "graphs",
             "row_sources",

@@ -1,9 +1,9 @@
 """Public names, parameters and defaults, as users rely on them.
 
 `tests/public_signatures.txt` holds them. Type checkers and editors read those of the classes that
-are built of estimators, and of the functions that are built of criteria, in stubs of each host. Who
-changes one on purpose writes the files anew, with `python tests/test_public_signatures.py`, and a
-line of the CHANGELOG.
+are built of estimators and aggregators, and of the functions that are built of criteria, in stubs
+of each host. Who changes one on purpose writes the files anew, with
+`python tests/test_public_signatures.py`, and a line of the CHANGELOG.
 """
 
 import importlib
@@ -19,10 +19,8 @@ ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "tests" / "public_signatures.txt"
 OWN = ("captum_ext", "shap_ext", "shapley_adapters")
 STUBS = (
-    "captum_ext.attributions",
-    "captum_ext.criteria",
-    "shap_ext.criteria",
-    "shap_ext.explainers",
+    *("captum_ext.aggregates", "captum_ext.attributions", "captum_ext.criteria"),
+    *("shap_ext.aggregates", "shap_ext.criteria", "shap_ext.explainers"),
 )
 
 

@@ -96,11 +96,7 @@ def checked_number(name: str, value: Any, what: str, is_usable: Callable[[float]
 
 def checked_positive(name: str, value: Any, what: str = "a positive number") -> float:
     """Return `value` as a float if it is a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidArgumentTypeError(f"{name} must be {what}; got {type(value).__name__}.")
-    if not 0 < float(value) < np.inf:
-        raise InvalidArgumentError(f"{name} must be {what}; got {value!r}.")
-    return float(value)
+    return checked_number(name, value, what, lambda number: 0 < number < np.inf)
 
 
 def checked_seconds(name: str, value: Any) -> float:
@@ -131,11 +127,4 @@ def checked_seed(seed: Any) -> int:
 
 def checked_probability(name: str, value: Any) -> float:
     """Return `value` as a float between 0 and 1, both excluded."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidArgumentTypeError(
-            f"{name} must be a number between 0 and 1, not {type(value).__name__}."
-        )
-    probability = float(value)
-    if not 0 < probability < 1:
-        raise InvalidArgumentError(f"{name} must lie between 0 and 1, not be {value!r}.")
-    return probability
+    return checked_number(name, value, "a number between 0 and 1", lambda share: 0 < share < 1)

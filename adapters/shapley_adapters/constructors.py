@@ -11,13 +11,14 @@ import functools
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 from .errors import InvalidArgumentTypeError
 
 KindT = TypeVar("KindT", bound=type)
+ObjectT = TypeVar("ObjectT")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -73,6 +74,56 @@ def docstring_of(sections: Mapping[str, str]) -> str:
         for title, section in sections.items()
         if section
     )
+
+
+def merged_docstring(owners: Sequence[Any], shared: Sequence[str], examples: str = "") -> str:
+    """Return the sections of several docstrings; `shared` begins the parameters.
+
+    The lines of shared texts are indented as in a class.
+    """
+    parameters = "\n".join(shared).replace("\n    ", "\n")
+    merged = {"": "", "Parameters": parameters}
+    for owner in owners:
+        for title, section in docstring_sections(owner).items():
+            between = "\n" if title == "Parameters" else "\n\n"
+            merged[title] = f"{merged.get(title, '')}{between}{section}".strip()
+    if examples:
+        merged.setdefault("Examples", examples)
+    return docstring_of(merged)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def options_of(core: Any, *shared: str) -> Callable[[KindT], KindT]:
+    """Decorate a class of a host: give it the options and the docstring of a class of the core.
+
+    Its docstring, of what holds for this host alone, follows that of the core, section by section.
+    `with_options_of` returns the object of the core.
+
+    Parameters
+    ----------
+    core : type
+        A dataclass of options.
+    *shared : str
+        What the host says of further parameters.
+    """
+
+    def decorate(kind: KindT) -> KindT:
+        host_class: Any = kind
+        annotations = {option.name: option.type for option in fields(core)}
+        for option in fields(core):
+            setattr(kind, option.name, option.default)
+        host_class.__annotations__ = annotations | inspect.get_annotations(kind)
+        host_class._kind, host_class._option_names = core, tuple(annotations)
+        kind.__doc__ = merged_docstring((core, kind), shared)
+        return write_constructor(kind)
+
+    return decorate
+
+
+def with_options_of(kind: type[ObjectT], owner: object) -> ObjectT:
+    """Return an object of a dataclass whose options are attributes of another object."""
+    options: Any = fields(kind)  # type: ignore[arg-type] # of a dataclass
+    return kind(**{option.name: getattr(owner, option.name) for option in options})
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:

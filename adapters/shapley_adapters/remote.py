@@ -7,27 +7,23 @@ import contextvars
 import inspect
 import json
 import os
-import sqlite3
 import sys
 import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent import futures
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import KW_ONLY, astuple, dataclass, field, fields
-from datetime import date, timedelta
 from functools import partial
-from hashlib import blake2s
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
+from .answer_memory import LONGEST_WAIT, AnswerMemory, length_of
 from .arguments import checked_count, checked_path, checked_positive
 from .errors import (
     CheckpointError,
@@ -36,12 +32,11 @@ from .errors import (
     ModelOutputError,
     NonFiniteValueError,
     RemoteCallError,
-    warn_user,
 )
 from .torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.25, 30.0
-"""Seconds before the first and before any later repetition; each wait is twice the one before, and
+_FIRST_WAIT = 0.25
+"""Seconds before the first repetition. Each wait is twice the one before, up to `LONGEST_WAIT`, and
 up to as long again by chance, so that calls that failed together do not return together."""
 
 _ROUNDS_AT_ONCE = 8
@@ -187,14 +182,14 @@ class RemoteModel:
         for name in ("rate", "timeout", "cost"):
             if getattr(self, name) is not None:
                 setattr(self, name, checked_positive(name, getattr(self, name)))
-        self._memory: _Memory | None = None
+        self._memory: AnswerMemory | None = None
         if self.memory is not None:
             if not isinstance(self.name, str) or not self.name:
                 raise InvalidArgumentError(
                     "memory= needs name=, a text with the model and its version; got "
                     f"{self.name!r}. It keeps the outputs of different models apart."
                 )
-            self._memory = _Memory(checked_path("memory", self.memory), self.name)
+            self._memory = AnswerMemory(checked_path("memory", self.memory), self.name)
         self.usage, self._lock = Usage(), threading.Lock()
         self._process, self._next_start = 0, 0.0
 
@@ -316,7 +311,7 @@ class RemoteModel:
                     self._refuse(error, part, n_tries, len(batch.keys))
                 allowed = time.monotonic() + _response_of(error)[1]
                 self._next_start = max(self._next_start, allowed)  # of all calls
-                seconds = min(_FIRST_WAIT * 2.0 ** (n_tries - 1), _LONGEST_WAIT)
+                seconds = min(_FIRST_WAIT * 2.0 ** (n_tries - 1), LONGEST_WAIT)
             await asyncio.sleep(seconds * float(np.random.default_rng().uniform(1, 2)))
 
     async def _permission(self) -> None:
@@ -342,18 +337,16 @@ class RemoteModel:
             output = await _in_thread(self.call, arguments)
             if inspect.isawaitable(output):
                 output = await output
-        except asyncio.CancelledError as error:  # which would end the batch without an error
-            raise RuntimeError("the call was cancelled") from error
-        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # which would end the loop
-            raise RuntimeError(repr(error)) from error
+        except BaseException as error:
+            if isinstance(error, Exception):
+                raise
+            raise RuntimeError(repr(error)) from error  # others end the loop, or nothing
         finally:
             self._count(seconds=time.perf_counter() - started)
         array = _as_array(output, len(rows))
-        is_number = np.ones(array.shape, dtype=bool)
+        is_number = ~np.ma.getmaskarray(output if np.ma.isMA(output) else array)
         if array.dtype.kind in "fc":
-            is_number = np.isfinite(array)
-        if np.ma.is_masked(output):
-            is_number &= ~np.ma.getmaskarray(output)
+            is_number &= np.isfinite(array)
         is_finite = is_number.reshape(len(rows), -1).all(axis=1)
         if self._memory is not None:
             if array.dtype.kind not in "biuf":
@@ -426,8 +419,7 @@ def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> asynci
         try:
             result.set_result(function(*arguments))
         except BaseException as error:
-            # The loop cannot take StopIteration, and would end by SystemExit.
-            is_taken = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            is_taken = not isinstance(error, StopIteration)  # which a coroutine cannot raise
             result.set_exception(error if is_taken else RuntimeError(repr(error)))
 
     context = contextvars.copy_context()
@@ -463,124 +455,6 @@ class _Batch:
         return unlike
 
 
-@dataclass
-class _Memory:
-    """A database of outputs that were paid for, by digests of the model's name and of rows.
-
-    Whatever asks for the same row finds its output: the same call after it was interrupted, a
-    larger budget, another estimator, another process.
-    """
-
-    path: Path
-    name: str
-    held: dict[bytes, bytes] = field(default_factory=dict, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Make the file, or refuse one of others."""
-        if self.path.is_dir():
-            self.path /= "outputs.db"
-        with self._database() as database:
-            tables = database.execute("SELECT name FROM sqlite_master").fetchall()
-            if set(tables) - {(b"answers",)}:
-                raise CheckpointError(
-                    f"memory={str(self.path)!r} is a database of another program. Choose another "
-                    "file."
-                )
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) "
-                "WITHOUT ROWID"
-            )
-
-    def turn(self) -> Any:
-        """Return the lock of a batch; the system opens it however the process ends."""
-        from filelock import FileLock
-
-        return FileLock(f"{self.path}.lock")
-
-    def keys(self, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
-        """Return a digest of each row, with what all rows share."""
-        try:
-            divided = [value for value in inputs if _length_of(value) == n_rows]
-            shared = [None if _length_of(value) == n_rows else value for value in inputs]
-            question = _content([self.name, *shared])
-            rows = zip(*map(_row_contents, divided), strict=True)
-            return [_digest(question, *row) for row in rows]
-        except InvalidArgumentTypeError as error:
-            raise InvalidArgumentTypeError(
-                "memory= recognises rows by their content, which must be numbers, texts or times; "
-                f"got {error}. Convert the others inside call=, or leave memory= out."
-            ) from error
-
-    def find(self, keys: Sequence[bytes]) -> dict[bytes, npt.NDArray[Any]]:
-        """Return the outputs that are known and not damaged, each with an axis of one row."""
-        self.write()
-        kept, known = {key: self.held[key] for key in keys if key in self.held}, {}
-        with self._database() as database:
-            for key in keys:
-                query = "SELECT key, answer FROM answers WHERE key = ?"
-                kept.update(database.execute(query, (key,)))
-        for key, answer in kept.items():
-            checksum, content = answer[:_N_BYTES], answer[_N_BYTES:]
-            if checksum == _digest(key, content):
-                head, _, numbers = content.partition(b"\n")
-                dtype, *sizes = head.decode().split()
-                known[key] = np.frombuffer(numbers, dtype).reshape(1, *map(int, sizes))
-        if len(known) < len(kept):
-            warn_user(
-                f"{len(kept) - len(known)} outputs in memory={str(self.path)!r} are damaged; they "
-                "are asked for again."
-            )
-        return known
-
-    def hold(self, outputs: Mapping[bytes, npt.NDArray[Any]]) -> None:
-        """Hold outputs in this process until they are written."""
-        for key, rows in outputs.items():
-            head = " ".join([rows.dtype.str, *map(str, rows.shape[1:])])
-            content = head.encode() + b"\n" + rows.tobytes()
-            self.held[key] = _digest(key, content) + content
-
-    def write(self) -> None:
-        """Write what is held; without room on the disk, hold it until there is some."""
-        held = self.held.copy()
-        try:
-            if held:
-                with self._database() as database:
-                    rows = held.items()
-                    database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
-            for key in held:
-                self.held.pop(key, None)
-        except CheckpointError as error:
-            if not isinstance(error.__cause__, sqlite3.OperationalError):
-                raise
-            warn_user(
-                f"{error} Outputs are held by this process until they can be written; when it "
-                "ends before, a repeated call pays for them again."
-            )
-
-    def forget(self, keys: Sequence[bytes] | None) -> None:
-        """Forget some outputs, or all."""
-        with self._database() as database:
-            if keys is None:
-                self.held.clear()
-                database.execute("DELETE FROM answers")
-            else:
-                for key in keys:
-                    self.held.pop(key, None)
-                database.executemany("DELETE FROM answers WHERE key = ?", [(k,) for k in keys])
-
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self.path, _LONGEST_WAIT)) as database, database:
-                database.text_factory = bytes  # one bit makes a text of bytes
-                yield database
-        except sqlite3.Error as error:
-            advice = "Is the disk full, or another process stopped that uses it?"
-            raise CheckpointError(
-                f"memory={str(self.path)!r} cannot be used: {error}. {advice}"
-            ) from error
-
-
 def _response_of(error: BaseException) -> tuple[int | None, float]:
     """Return the HTTP status and the seconds of `Retry-After`, for errors of all usual clients."""
     from email.utils import parsedate_to_datetime
@@ -599,16 +473,8 @@ def _response_of(error: BaseException) -> tuple[int | None, float]:
     return (known[0] if known else None), max(seconds, 0.0)
 
 
-def _length_of(value: Any) -> int | None:
-    """Return the number of entries of an argument; None if it has none, or is a text."""
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else None
-    return len(value) if isinstance(value, (list, tuple)) else None
-
-
 def _n_rows_of(inputs: Sequence[Any]) -> int:
-    n_rows = _length_of(inputs[0]) if inputs else None
+    n_rows = length_of(inputs[0]) if inputs else None
     if n_rows is None:
         found = type(inputs[0]).__name__ if inputs else "nothing"
         raise InvalidArgumentTypeError(
@@ -619,7 +485,7 @@ def _n_rows_of(inputs: Sequence[Any]) -> int:
 
 def _rows_at(value: Any, n_rows: int, rows: list[int]) -> Any:
     """Return an argument at some rows, or as it is if it has no entry for each row."""
-    if _length_of(value) != n_rows:
+    if length_of(value) != n_rows:
         return value
     if isinstance(value, (list, tuple)):
         return type(value)([value[row] for row in rows])
@@ -651,47 +517,3 @@ def _as_array(output: Any, n_rows: int) -> npt.NDArray[Any]:
         return array.astype(float) if array.dtype.kind == "O" else array  # None, as of JSON
     except (TypeError, ValueError):  # texts, or entries of unlike lengths
         return np.empty(n_rows, dtype=object)
-
-
-_N_BYTES = blake2s().digest_size
-
-
-def _digest(*parts: bytes) -> bytes:
-    digest = blake2s()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.digest()
-
-
-def _content(value: Any) -> bytes:
-    """Return bytes that are equal only where the types and the values are."""
-    if is_tensor(value):
-        return str(value.dtype).encode() + _content(array_of(value))
-    if isinstance(value, (np.ndarray, np.generic)):
-        if value.dtype.kind in "biufcmM":
-            return f"{value.dtype.str} {value.shape} ".encode() + value.tobytes()
-        value = value.tolist()  # types of texts hold the length of the longest, another row's
-    if isinstance(value, (list, tuple)):
-        return _digest(b"sequence", *map(_content, value))
-    if isinstance(value, frozenset):
-        return _digest(b"set", *sorted(map(_content, value)))
-    if isinstance(value, Mapping):
-        return _digest(b"mapping", *sorted(_content(item) for item in value.items()))
-    plain = (str, bytes, int, float, complex, date, timedelta, type(None))
-    if isinstance(value, plain) or type(value).__name__ in ("NAType", "Decimal"):
-        return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")
-    raise InvalidArgumentTypeError(type(value).__name__)
-
-
-def _row_contents(value: Any) -> list[bytes]:
-    """Return the content of each row, with the names and the types of columns."""
-    head: list[Any] = []
-    if hasattr(value, "iloc"):
-        types = value.dtypes if hasattr(value, "columns") else [value.dtype]
-        head = [*getattr(value, "columns", []), *map(str, types)]
-        value = value.to_numpy(dtype=object).reshape(len(value), -1)
-    elif is_tensor(value):
-        head, value = [str(value.dtype)], array_of(value)
-    elif scipy.sparse.issparse(value):
-        value = value.toarray()
-    return [_content(head) + _content(row) for row in value]

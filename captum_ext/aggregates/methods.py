@@ -17,7 +17,7 @@ from torch.futures import Future
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation import convex, members, neighbours
 from shapley_adapters.array_types import FloatArray, IntArray
-from shapley_adapters.constructors import write_constructor
+from shapley_adapters.constructors import options_of, with_options_of, write_constructor
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.array_module import module_version
@@ -58,7 +58,7 @@ class AggregateAttribution(NamedAttribution):
 
     _results: ClassVar[tuple[str, ...]] = ("last_aggregate", "last_evaluations")
     _through_futures = False
-    _kind: ClassVar[type[core.Aggregator]]
+    _kind: ClassVar[type[Any]]
 
     attribution_methods: Sequence[Any] = field(kw_only=False)
     last_aggregate: core.Aggregate | None = field(default=None, init=False)
@@ -73,9 +73,9 @@ class AggregateAttribution(NamedAttribution):
     def _check_options(self) -> None:
         self._aggregator()
 
-    def _aggregator(self) -> core.Aggregator:
-        """Return the aggregator of the core with the options of this object."""
-        return self._kind.with_options_of(self)
+    def _aggregator(self) -> Any:
+        """Return the options of this object as those of the core: an aggregator, or a search."""
+        return with_options_of(self._kind, self)
 
     @property
     def multiplies_by_inputs(self) -> bool:
@@ -172,21 +172,14 @@ class AggregateAttribution(NamedAttribution):
         return layout, [layout.array(name, one) for name, one in zip(names, found, strict=True)]
 
 
-@write_constructor
-class Centroid(AggregateAttribution):
-    """The attributions nearest to those of several methods.
-
-    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
-    model explanations): the mean, the median, or the Kemeny–Young consensus of their rankings.
-
-    Parameters
-    ----------
-    attribution_methods : sequence
+_METHODS = """attribution_methods : sequence
         Attribution methods, captum's or ours, and functions of the inputs that return attributions:
-        tensors, arrays, or Explanations of shap.
-    distance, power, scale, order, approximate
-        As in `shapley_adapters.aggregation.Centroid`. Rankings give M to the first feature, down to
-        1.
+        tensors, arrays, or Explanations of shap."""
+
+
+@options_of(core.Centroid, _METHODS)
+class Centroid(AggregateAttribution):
+    """The result has the form of the first method's attributions.
 
     Examples
     --------
@@ -198,31 +191,10 @@ class Centroid(AggregateAttribution):
     tensor([[ 2., -4.]])
     """
 
-    _kind = core.Centroid
 
-    distance: str | float = "l2"
-    power: float | None = None
-    scale: str = "none"
-    order: str = "value"
-    approximate: bool = False
-
-
-@write_constructor
+@options_of(core.LowComplexity, _METHODS)
 class LowComplexity(AggregateAttribution):
-    """Attributions no more complex than those of any of several methods.
-
-    Two readings of the algorithms that Bhatt, Weller and Moura show as a figure; see
-    `shapley_adapters.aggregation.LowComplexity`, also for the options.
-
-    Parameters
-    ----------
-    attribution_methods : sequence
-        As in `Centroid`.
-    method : {"descent", "shrinking"}
-        One feature at a time between the attributions and their mean, in the box that they span; or
-        drawing in their convex hull.
-    scale, n_steps, n_rounds, tolerance, n_points
-        As in `shapley_adapters.aggregation.LowComplexity`.
+    """The result has the form of the first method's attributions.
 
     Examples
     --------
@@ -233,15 +205,6 @@ class LowComplexity(AggregateAttribution):
     >>> LowComplexity(methods, method="shrinking").attribute(torch.ones(1, 3))
     tensor([[1.0000, 2.5000, 0.0000]])
     """
-
-    _kind = core.LowComplexity
-
-    method: str = "descent"
-    scale: str = "none"
-    n_steps: int = 20
-    n_rounds: int = 20
-    tolerance: float = 1e-3
-    n_points: int = 1000
 
 
 @write_constructor
@@ -328,16 +291,11 @@ class Convex(AggregateAttribution):
         return self.learned_weights
 
 
-@write_constructor
-class AVA(AggregateAttribution, core.NeighbourSearch):
-    """An input attributed by the Shapley values of its nearest neighbours.
+@options_of(core.NeighbourSearch)
+class AVA(AggregateAttribution):
+    """Each neighbour is attributed once per target, when it is first needed.
 
-    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Inputs at a small distance share most of
-    their neighbours, so their attributions differ little: AVA lowers sensitivity. It is itself a
-    Shapley value explanation (Theorem 1), of the weighted average of the neighbours' games. Each
-    neighbour is attributed once per target, when it is first needed. `forget` drops these
-    attributions; a change of the parameters of a module drops them, too.
+    `forget` drops these attributions; a change of the parameters of a module drops them, too.
 
     Parameters
     ----------
@@ -345,10 +303,6 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
         Attributes the neighbours. For Theorem 1 it must return Shapley values.
     dataset : Tensor or tuple of Tensors, (D, …)
         The rows from which neighbours are taken, in the form of the inputs.
-    n_neighbors : int, optional
-        How many neighbours explain an input; by default 10, or as many rows as there are.
-    metric, metric_params, normalized, at_zero, smoothing
-        The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
     embed : callable, optional
         Function from inputs to tensors, (B, F), between which distances are computed, such as the
         activations of a layer; by default the flattened inputs.
@@ -376,11 +330,10 @@ class AVA(AggregateAttribution, core.NeighbourSearch):
         super().__post_init__()
         self._is_tuple = isinstance(self.dataset, tuple)
         self.dataset = checked_inputs(self.dataset)
-        self._index = core.NeighbourIndex(self._embeddings("dataset", self.dataset), self)
+        self._index = core.NeighbourIndex(
+            self._embeddings("dataset", self.dataset), self._aggregator()
+        )
         self.forget()
-
-    def _check_options(self) -> None:
-        core.NeighbourSearch.__post_init__(self)
 
     def forget(self) -> None:
         """Drop the neighbours' attributions."""

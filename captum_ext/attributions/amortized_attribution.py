@@ -27,8 +27,7 @@ from shapley_adapters.training_options import (
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import selected_targets
-from ..inputs.baselines import readable
-from ..inputs.checks import checked_inputs, checked_target
+from ..inputs.checks import checked_inputs, checked_target, readable
 from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method

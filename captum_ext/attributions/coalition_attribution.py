@@ -40,7 +40,8 @@ from ..games.batch_game import BatchGame, ClassValueGame, class_value_game
 from ..games.conditional_game import ConditionalGame
 from ..games.forward_function_game import CALLS_IN_FLIGHT, ForwardFunctionGame
 from ..games.model_outputs import OneValueForBatchError
-from ..inputs.checks import checked_baselines, checked_inputs, checked_target
+from ..inputs.baselines import checked_baselines
+from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
@@ -664,29 +665,22 @@ class AttributeCall:
 
     def batch_game(self) -> BatchGame:
         """Return the game of a forward function that has only one value for the whole batch."""
-        if isinstance(self.game, ConditionalGame):
-            raise InvalidArgumentError(
-                "baselines that are drawn need an output for each example, but forward_func "
-                "returns one value for the whole batch."
-            )
+        game, where = self.game, "where forward_func returns one value for the whole batch"
+        if isinstance(game, ConditionalGame):
+            raise InvalidArgumentError(f"baselines cannot be drawn {where}.")
         if self.valued is not None:
             raise InvalidArgumentError(
                 f"value_function={self.valued.value_function.kind!r} needs an output for each "
                 "class and example, but forward_func returns one value for the whole batch."
             )
-        if self.game.perturbations_per_eval not in (None, 1):
+        if game.groups.differ_by_example:
             raise InvalidArgumentError(
-                "perturbations_per_eval must be 1 where forward_func returns one value for the "
-                f"whole batch; got {self.game.perturbations_per_eval}."
+                f"feature_mask must be the same for all examples (first dimension 1) {where}."
             )
-        if self.game.groups.differ_by_example:
+        if game.perturbations_per_eval not in (None, 1):
             raise InvalidArgumentError(
-                "feature_mask must be the same for all examples (first dimension 1) where "
-                "forward_func returns one value for the whole batch."
+                f"perturbations_per_eval must be 1 {where}; got {game.perturbations_per_eval}."
             )
-        if self.game.target is not None:
-            raise InvalidArgumentError(
-                "target must be None where forward_func returns one value for the whole batch; "
-                f"got {self.game.target!r}."
-            )
-        return BatchGame(self.game)
+        if game.target is not None:
+            raise InvalidArgumentError(f"target must be None {where}; got {game.target!r}.")
+        return BatchGame(game)

@@ -18,7 +18,7 @@ from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Batches, FeatureMask, Inputs
-from ..inputs.baselines import readable
+from ..inputs.checks import readable
 from .coalition_attribution import CoalitionAttribution
 
 _DELAY = 10.0

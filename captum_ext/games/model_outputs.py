@@ -19,6 +19,7 @@ from shapley_adapters.torch_support.array_module import wrapping_advice
 
 from ..argument_types import Target
 from ..captum_internals import select_targets
+from ..inputs.checks import special_kind
 
 
 class OneValueForBatchError(ShapleyExtError):
@@ -164,19 +165,11 @@ def dense_output(output: object) -> Tensor:
         raise ModelOutputError(
             f"forward_func must return a tensor or a number; {wrapping_advice(output)}"
         )
-    kinds = {
-        "complex": output.is_complex(),
-        "nested": output.is_nested,
-        "sparse": not output.is_nested and output.layout != torch.strided,
-        "quantized": output.is_quantized,
-        "meta": output.is_meta,
-    }
-    for kind, is_so in kinds.items():
-        if is_so:
-            raise ModelOutputError(
-                f"forward_func must return a dense tensor of real numbers; it returned a {kind} "
-                "one."
-            )
+    if kind := special_kind(output):
+        raise ModelOutputError(
+            "forward_func must return a dense tensor of real numbers; it returned a "
+            f"{kind.partition('_')[0]} one."
+        )
     return output
 
 

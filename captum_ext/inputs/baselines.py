@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +16,8 @@ from torch import Tensor
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-_KNOWN_TO_NUMPY = frozenset(
-    [
-        *(torch.float64, torch.float32, torch.float16),
-        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
-    ]
-)
+from .checks import KNOWN_TO_NUMPY, at_least_half, checked_plain, no_tensor, parts_of, takes_nothing
+from .forward_arguments import copied
 
 
 class BaselineDistribution(Tensor):
@@ -50,10 +48,7 @@ class BaselineDistribution(Tensor):
     def __new__(cls, rows: Tensor) -> BaselineDistribution:
         """Mark a tensor as a distribution; its numbers are shared, not copied."""
         if not isinstance(rows, Tensor):
-            raise InvalidArgumentTypeError(
-                f"rows must be a tensor; got {type(rows).__name__}. Convert it with "
-                "torch.as_tensor."
-            )
+            raise no_tensor("rows", rows)
         if rows.dim() == 0 or len(rows) == 0:
             raise InvalidArgumentError(
                 f"rows must hold at least one baseline along its first dimension; got the shape "
@@ -118,7 +113,7 @@ class Baselines:
         Numbers are selected, not multiplied by 0 and 1, because 0 times NaN or infinity is NaN.
         """
         shape = (len(rows), *inputs.shape[1:])
-        if inputs.device.type != "cpu" or inputs.dtype not in _KNOWN_TO_NUMPY:
+        if inputs.device.type != "cpu" or inputs.dtype not in KNOWN_TO_NUMPY:
             is_absent = torch.as_tensor(absent.reshape(shape), device=inputs.device)
             return torch.where(is_absent, self.drawn_rows(index, rows, draws), inputs[rows])
         # NumPy gathers and copies several times faster than torch does on a CPU.
@@ -145,18 +140,6 @@ class Baselines:
         return draws if self.are_drawn[index] else rows
 
 
-def readable(tensor: Tensor) -> Tensor:
-    """Return a tensor that NumPy can read: on the CPU, in float32 for types that NumPy lacks."""
-    plain = tensor.detach().cpu().resolve_neg()
-    lacks_type = plain.is_floating_point() and plain.dtype not in _KNOWN_TO_NUMPY
-    return plain.float() if lacks_type else plain
-
-
-def at_least_half(tensor: Tensor) -> Tensor:
-    """Convert floating-point tensors of 8 bits, with which torch cannot compute, to float32."""
-    return tensor.float() if tensor.element_size() == 1 else tensor
-
-
 def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
@@ -165,3 +148,106 @@ def _differ(first: Tensor, second: Tensor) -> Tensor:
         first, second = at_least_half(first), at_least_half(second)
         differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
     return differs
+
+
+def checked_baselines(
+    baselines: object, inputs: tuple[Tensor, ...], user_inputs: object = None
+) -> Baselines:
+    """Return `baselines` in the inputs' types and on their devices.
+
+    Parameters
+    ----------
+    baselines : None, number, tensor, function, or tuple of the first three
+        The argument of the user. A function is called once, with the inputs if it has parameters.
+    inputs : tuple of tensors
+        The checked inputs.
+    user_inputs : tensor or tuple of tensors, optional
+        The inputs as the user passed them, for a function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there are too few or too many baselines, if a shape does not fit, or if a fractional
+        baseline would be rounded to the whole numbers of an input.
+    """
+    if callable(baselines):
+        baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
+    baselines = (None,) * len(inputs) if baselines is None else baselines
+    parts = parts_of("baselines", baselines, len(inputs))
+    tensors = tuple(
+        _baseline(part, tensor, index)
+        for index, (part, tensor) in enumerate(zip(parts, inputs, strict=True))
+    )
+    are_drawn = tuple(
+        len(baseline) > 1
+        and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
+        for part, baseline, tensor in zip(parts, tensors, inputs, strict=True)
+    )
+    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn) if any(are_drawn) else 1)
+
+
+def _called(function: Callable[..., Any], user_inputs: object) -> Any:
+    """Call a function that returns baselines, as captum's DeepLiftShap does."""
+    baselines = function() if takes_nothing(function) else function(copied(user_inputs))
+    if baselines is None or callable(baselines):
+        raise InvalidArgumentTypeError(
+            "baselines, a function, must return numbers or tensors; it returned "
+            f"{type(baselines).__name__}."
+        )
+    return baselines
+
+
+def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
+    counts = {
+        len(baseline) for baseline, is_drawn in zip(tensors, are_drawn, strict=True) if is_drawn
+    }
+    if len(counts) > 1:
+        raise InvalidArgumentError(
+            f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
+            "several inputs. Their rows belong together, so that their numbers must be equal."
+        )
+    return counts.pop()
+
+
+def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
+    """Return one baseline with its rows along the first dimension."""
+    if baseline is None:
+        return torch.zeros_like(tensor[:1])
+    if isinstance(baseline, numbers.Real):
+        # In double precision, so that a float64 input gets the exact number.
+        dtype = torch.float64 if isinstance(baseline, float) else None
+        number = torch.as_tensor(baseline, dtype=dtype)
+        return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
+    name = f"baselines[{index}]"
+    plain = checked_plain(name, baseline, "a number or a tensor").as_subclass(Tensor)
+    if plain.dim() == 0:
+        return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
+    if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
+        is_row = plain.shape == tensor.shape[1:]
+        hint = " For the same row for all examples, pass it as baseline[None]." if is_row else ""
+        raise InvalidArgumentError(
+            f"{name} has shape {tuple(plain.shape)}; it must be (rows, "
+            f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
+            f"{tuple(tensor.shape)}. Pass one row, one for each example, or any other number of "
+            f"rows, over which the output is averaged.{hint}"
+        )
+    return _cast(plain, tensor, index)
+
+
+def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
+    """Convert a baseline to its input's type; refuse it if this does more than round it."""
+    cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
+    if tensor.is_floating_point():
+        is_kept = bool((_are_finite(cast) | ~_are_finite(baseline)).all())
+    else:
+        is_kept = torch.equal(cast.to(baseline.dtype), baseline.to(tensor.device))
+    if not is_kept:
+        raise InvalidArgumentError(
+            f"baselines[{index}] holds values that {tensor.dtype} cannot represent; convert the "
+            "inputs to floating point, or choose a baseline of their type."
+        )
+    return cast
+
+
+def _are_finite(tensor: Tensor) -> Tensor:
+    return at_least_half(tensor).isfinite().cpu()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,43 +14,29 @@ from torch import Tensor
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from .baselines import BaselineDistribution, Baselines, at_least_half
-from .forward_arguments import copied
+KNOWN_TO_NUMPY = frozenset(
+    [
+        *(torch.float64, torch.float32, torch.float16),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+    ]
+)
+
+_ADVICE = {
+    "complex": "split it into real and imaginary parts",
+    "quantized": "pass x.dequantize(), and quantize it within forward_func",
+    "meta": "which holds no numbers; pass it on a device that does",
+}
 
 
-def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
-    """Return `inputs` as a tuple of tensors of the same, positive number of examples."""
-    _refuse_other_containers("inputs", inputs)
-    tensors = inputs if isinstance(inputs, tuple) else (inputs,)
-    for index, tensor in enumerate(tensors):
-        if tensor is None:
-            raise InvalidArgumentTypeError(
-                f"inputs[{index}] is None; a tensor or a tuple of tensors is needed. Leave "
-                "it out, and let the function pass it on: forward_func=lambda x: model(x, None)."
-            )
-        if not isinstance(tensor, Tensor):
-            raise InvalidArgumentTypeError(
-                f"inputs must be a tensor or a tuple of tensors; inputs[{index}] is "
-                f"{type(tensor).__name__}. Convert it with torch.as_tensor."
-            )
-        if tensor.dim() == 0:
-            raise InvalidArgumentError(
-                f"inputs[{index}] has no dimensions; the first one must count the examples. Use "
-                "x[None]."
-            )
-        check_plain(f"inputs[{index}]", tensor)
-    lengths = [len(tensor) for tensor in tensors]
-    if not lengths or lengths[0] == 0:
-        raise InvalidArgumentError("inputs holds no examples; at least one is needed.")
-    if len(set(lengths)) > 1:
-        raise InvalidArgumentError(
-            f"inputs must all have the same number of examples; got {lengths}."
-        )
-    return tuple(tensor.detach().resolve_neg() for tensor in tensors)
+def parts_of(name: str, argument: Any, n_inputs: int | None = None) -> tuple[Any, ...]:
+    """Return the parts of an argument, one for each input.
 
-
-def _refuse_other_containers(name: str, argument: object) -> None:
-    """Refuse lists and dicts, which captum takes for none of its arguments with several parts."""
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If it is a list or a dict, which captum takes for no argument with several parts, or if it
+        has not as many parts as there are inputs.
+    """
     if isinstance(argument, Mapping):
         raise InvalidArgumentTypeError(
             f"{name} must be a tensor or a tuple of tensors; got a {type(argument).__name__}. Pass "
@@ -62,144 +47,73 @@ def _refuse_other_containers(name: str, argument: object) -> None:
         has_tensors = any(isinstance(part, Tensor) for part in argument)
         advice = f"tuple({name})" if has_tensors or not argument else f"torch.tensor([{name}])"
         raise InvalidArgumentTypeError(
-            f"{name} must be a tensor or a tuple with an entry for each input; got a list. Pass "
-            f"{advice}."
+            f"{name} must be a tensor or a tuple with an entry for each input, {name}[0] and so "
+            f"on; got a list. Pass {advice}."
         )
-
-
-def check_plain(name: str, tensor: Tensor) -> None:
-    """Refuse tensors whose numbers cannot be replaced one by one."""
-    if tensor.is_complex():
-        raise InvalidArgumentTypeError(
-            f"{name} is complex; split it into real and imaginary parts."
-        )
-    if tensor.is_nested or tensor.layout != torch.strided:
-        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        raise InvalidArgumentTypeError(
-            f"{name} is a {kind} tensor; pass it dense, and convert it within forward_func."
-        )
-    if tensor.is_quantized:
-        raise InvalidArgumentTypeError(
-            f"{name} is quantized; pass x.dequantize(), and quantize it within forward_func."
-        )
-    if tensor.is_meta:
-        raise InvalidArgumentTypeError(f"{name} is on the meta device and holds no numbers.")
-
-
-def checked_baselines(
-    baselines: object, inputs: tuple[Tensor, ...], user_inputs: object = None
-) -> Baselines:
-    """Return `baselines` in the inputs' types and on their devices.
-
-    Parameters
-    ----------
-    baselines : None, number, tensor, function, or tuple of the first three
-        The argument of the user. A function is called once, with the inputs if it has parameters.
-    inputs : tuple of tensors
-        The checked inputs.
-    user_inputs : tensor or tuple of tensors, optional
-        The inputs as the user passed them, for a function.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there are too few or too many baselines, if a shape does not fit, or if a fractional
-        baseline would be rounded to the whole numbers of an input.
-    """
-    _refuse_other_containers("baselines", baselines)
-    if callable(baselines):
-        baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
-    if baselines is None:
-        parts: tuple[Any, ...] = (None,) * len(inputs)
-    else:
-        parts = baselines if isinstance(baselines, tuple) else (baselines,)
-    if len(parts) != len(inputs):
+    parts = argument if isinstance(argument, tuple) else (argument,)
+    if n_inputs not in (None, len(parts)):
         raise InvalidArgumentError(
-            f"baselines must be a tuple of one entry for each of the {len(inputs)} inputs; got "
+            f"{name} must be a tuple of one entry for each of the {n_inputs} inputs; got "
             f"{len(parts)}."
         )
-    tensors = tuple(
-        _baseline(part, tensor, index)
-        for index, (part, tensor) in enumerate(zip(parts, inputs, strict=True))
+    return parts
+
+
+def no_tensor(name: str, value: object, what: str = "a tensor") -> InvalidArgumentTypeError:
+    """Return the error for what is no tensor, where `what` is needed."""
+    return InvalidArgumentTypeError(
+        f"{name} must be {what}; got {type(value).__name__}. Convert it with torch.as_tensor."
     )
-    are_drawn = tuple(
-        len(baseline) > 1
-        and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
-        for part, baseline, tensor in zip(parts, tensors, inputs, strict=True)
-    )
-    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn) if any(are_drawn) else 1)
 
 
-def _called(function: Callable[..., Any], user_inputs: object) -> Any:
-    """Call a function that returns baselines, as captum's DeepLiftShap does."""
-    baselines = function() if takes_nothing(function) else function(copied(user_inputs))
-    if baselines is None or callable(baselines):
-        raise InvalidArgumentTypeError(
-            "baselines, a function, must return numbers or tensors; it returned "
-            f"{type(baselines).__name__}."
-        )
-    return baselines
+def checked_plain(name: str, tensor: Any, what: str = "a tensor") -> Tensor:
+    """Return a tensor without derivatives, if its numbers can be replaced one by one."""
+    if not isinstance(tensor, Tensor):
+        raise no_tensor(name, tensor, what)
+    if kind := special_kind(tensor):
+        advice = _ADVICE.get(kind, "pass it dense, and convert it within forward_func")
+        raise InvalidArgumentTypeError(f"{name} is a {kind} tensor; {advice}.")
+    return tensor.detach().resolve_neg()
 
 
-def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
-    counts = {
-        len(baseline) for baseline, is_drawn in zip(tensors, are_drawn, strict=True) if is_drawn
+def special_kind(tensor: Tensor) -> str:
+    """Return in what a tensor differs from a dense one of real numbers; "" if in nothing."""
+    if tensor.is_nested:
+        return "nested"
+    if tensor.layout != torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    kinds = {
+        "complex": tensor.is_complex(),
+        "quantized": tensor.is_quantized,
+        "meta": tensor.is_meta,
     }
-    if len(counts) > 1:
+    return next((kind for kind, is_so in kinds.items() if is_so), "")
+
+
+def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
+    """Return `inputs` as a tuple of tensors of the same, positive number of examples."""
+    tensors = []
+    for index, part in enumerate(parts_of("inputs", inputs)):
+        if part is None:
+            raise InvalidArgumentTypeError(
+                f"inputs[{index}] is None; a tensor or a tuple of tensors is needed. Leave "
+                "it out, and let the function pass it on: forward_func=lambda x: model(x, None)."
+            )
+        tensor = checked_plain(f"inputs[{index}]", part)
+        if tensor.dim() == 0:
+            raise InvalidArgumentError(
+                f"inputs[{index}] has no dimensions; the first one must count the examples. Use "
+                "x[None]."
+            )
+        tensors.append(tensor)
+    lengths = [len(tensor) for tensor in tensors]
+    if not lengths or lengths[0] == 0:
+        raise InvalidArgumentError("inputs holds no examples; at least one is needed.")
+    if len(set(lengths)) > 1:
         raise InvalidArgumentError(
-            f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
-            "several inputs. Their rows belong together, so that their numbers must be equal."
+            f"inputs must all have the same number of examples; got {lengths}."
         )
-    return counts.pop()
-
-
-def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
-    """Return one baseline with its rows along the first dimension."""
-    if baseline is None:
-        return torch.zeros_like(tensor[:1])
-    if isinstance(baseline, numbers.Real):
-        # In double precision, so that a float64 input gets the exact number.
-        dtype = torch.float64 if isinstance(baseline, float) else None
-        number = torch.as_tensor(baseline, dtype=dtype)
-        return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
-    if not isinstance(baseline, Tensor):
-        raise InvalidArgumentTypeError(
-            f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}. "
-            "Convert it with torch.as_tensor."
-        )
-    check_plain(f"baselines[{index}]", baseline)
-    plain = baseline.detach().resolve_neg().as_subclass(Tensor)
-    if plain.dim() == 0:
-        return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
-    if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
-        is_row = plain.shape == tensor.shape[1:]
-        hint = " For the same row for all examples, pass it as baseline[None]." if is_row else ""
-        raise InvalidArgumentError(
-            f"baselines[{index}] has shape {tuple(plain.shape)}; it must be (rows, "
-            f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
-            f"{tuple(tensor.shape)}. Pass one row, one for each example, or any other number of "
-            f"rows, over which the output is averaged.{hint}"
-        )
-    return _cast(plain, tensor, index)
-
-
-def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
-    """Convert a baseline to its input's type; refuse it if this does more than round it."""
-    cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
-    if tensor.is_floating_point():
-        is_kept = bool((_are_finite(cast) | ~_are_finite(baseline)).all())
-    else:
-        is_kept = torch.equal(cast.to(baseline.dtype), baseline.to(tensor.device))
-    if not is_kept:
-        raise InvalidArgumentError(
-            f"baselines[{index}] holds values that {tensor.dtype} cannot represent; convert the "
-            "inputs to floating point, or choose a baseline of their type."
-        )
-    return cast
-
-
-def _are_finite(tensor: Tensor) -> Tensor:
-    return at_least_half(tensor).isfinite().cpu()
+    return tuple(tensors)
 
 
 def checked_target(target: object, n_examples: int, *, may_be_function: bool = True) -> Any:
@@ -245,11 +159,9 @@ def _without_numpy(target: Any) -> Any:
                 f"target must hold whole numbers; got {target.dtype}. Use target.astype(int)."
             )
         return int(target) if target.ndim == 0 else torch.from_numpy(target.astype(np.int64))
-    if isinstance(target, np.integer):
-        return int(target)
-    if isinstance(target, (list, tuple)):
-        return type(target)(map(_entry_without_numpy, target))
-    return target
+    if isinstance(target, list):
+        return list(map(_entry_without_numpy, target))
+    return target if isinstance(target, Tensor) else _entry_without_numpy(target)
 
 
 def _entry_without_numpy(entry: Any) -> Any:
@@ -271,3 +183,15 @@ def takes_nothing(function: Callable[..., Any]) -> bool:
         return len(inspect.signature(function).parameters) == 0
     except ValueError:  # builtins have no signature; they do take inputs
         return False
+
+
+def readable(tensor: Tensor) -> Tensor:
+    """Return a tensor that NumPy can read: on the CPU, in float32 for types that NumPy lacks."""
+    plain = tensor.detach().cpu().resolve_neg()
+    lacks_type = plain.is_floating_point() and plain.dtype not in KNOWN_TO_NUMPY
+    return plain.float() if lacks_type else plain
+
+
+def at_least_half(tensor: Tensor) -> Tensor:
+    """Convert floating-point tensors of 8 bits, with which torch cannot compute, to float32."""
+    return tensor.float() if tensor.element_size() == 1 else tensor

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
 
-from .checks import check_plain
+from .checks import checked_plain, parts_of
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
@@ -148,7 +148,11 @@ def from_feature_mask(
     Ids may be any whole numbers, in any order, with gaps. The same id in several tensors is the
     same player. A player that an example does not have gets 0 for this example.
     """
-    masks = _consecutive(inputs) if feature_mask is None else _checked(feature_mask, inputs)
+    if feature_mask is None:
+        ends = np.cumsum([tensor[0].numel() for tensor in inputs])
+        masks = [of_input[None] for of_input in np.split(np.arange(ends[-1]), ends[:-1])]
+    else:
+        masks = _checked(feature_mask, inputs)
     ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
     if len(ids) == 0:
         raise InvalidArgumentError("inputs must hold at least one number for each example.")
@@ -158,48 +162,24 @@ def from_feature_mask(
     return FeatureGroups(len(ids), players, is_plain, ids)
 
 
-def _consecutive(inputs: tuple[Tensor, ...]) -> list[IntArray]:
-    masks, first = [], 0
-    for tensor in inputs:
-        size = tensor[0].numel()
-        masks.append(np.arange(first, first + size)[None])
-        first += size
-    return masks
-
-
 def _checked(
     feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
 ) -> list[IntArray]:
-    masks = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
-    if isinstance(feature_mask, list) and any(isinstance(mask, Tensor) for mask in feature_mask):
-        raise InvalidArgumentTypeError(
-            "feature_mask[0] must be a tensor, or feature_mask a tuple with a tensor for each "
-            "input; got a list. Pass tuple(feature_mask)."
-        )
-    if len(masks) != len(inputs):
-        raise InvalidArgumentError(
-            f"feature_mask must hold one tensor for each of the {len(inputs)} inputs; got "
-            f"{len(masks)}."
-        )
+    masks = parts_of("feature_mask", feature_mask, len(inputs))
     return [
-        _flat(mask, tensor, index)
+        _flat(mask, tensor, f"feature_mask[{index}]")
         for index, (mask, tensor) in enumerate(zip(masks, inputs, strict=True))
     ]
 
 
-def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
+def _flat(mask: Tensor, tensor: Tensor, name: str) -> IntArray:
     """Return one mask as (1 or B, size of one example)."""
-    if not isinstance(mask, Tensor):
-        raise InvalidArgumentTypeError(
-            f"feature_mask[{index}] must be a tensor; got {type(mask).__name__}. Convert it with "
-            "torch.as_tensor."
-        )
-    check_plain(f"feature_mask[{index}]", mask)
+    mask = checked_plain(name, mask)
     if mask.is_floating_point() or mask.dtype == torch.bool:
         whole = mask.long()
         if (differ := whole.to(mask.dtype) != mask).any():
             raise InvalidArgumentError(
-                f"feature_mask[{index}] must hold whole numbers, the ids of features; it holds "
+                f"{name} must hold whole numbers, the ids of features; it holds "
                 f"{mask[differ][0].item()}. Number the groups: torch.unique(mask, "
                 "return_inverse=True)[1]."
             )
@@ -210,7 +190,7 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
     )
     if not fits:
         raise InvalidArgumentError(
-            f"feature_mask[{index}] has shape {tuple(mask.shape)}, which does not broadcast to "
+            f"{name} has shape {tuple(mask.shape)}, which does not broadcast to "
             f"its input's {tuple(tensor.shape)}."
         )
     expanded = wide.expand(wide.shape[0], *tensor.shape[1:])

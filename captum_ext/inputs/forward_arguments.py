@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
+
+from .checks import no_tensor
 
 _INDEX_TYPES = (torch.int64, torch.int32)
 
@@ -76,10 +78,7 @@ class PerExample(Tensor):
     def __new__(cls, values: Tensor) -> PerExample:
         """Mark a tensor; its numbers are shared, not copied."""
         if not isinstance(values, Tensor):
-            raise InvalidArgumentTypeError(
-                f"values must be a tensor; got {type(values).__name__}. Convert it with "
-                "torch.as_tensor."
-            )
+            raise no_tensor("values", values)
         if values.dim() == 0:
             raise InvalidArgumentError(
                 "values has no dimensions; the first one must count the examples."

@@ -64,27 +64,30 @@ class StreamedRows:
 
     def blocks(self, size: int) -> Iterator[Block]:
         """Yield the needed parts of the batches as tensors."""
-        for item in self._items(size):
+        are_tables = isinstance(self.rows, tuple) and all(map(is_sliced, self.rows))
+        if are_tables:
+            items: Any = zip(*(slices_of(part, size) for part in self.rows), strict=True)
+        else:
+            items = batches_of(self.rows, size)
+        for item in items:
             parts = self._parts(item)
-            if self.roles is not None:
-                parts = tuple(
-                    part for part, role in zip(parts, self.roles, strict=True) if role != "unused"
-                )
-            tensors = tuple(_tensor(part) for part in parts)
+            roles = ["inputs"] * len(parts) if self.roles is None else self.roles
+            pairs = zip(parts, roles, strict=True)
+            tensors = tuple(_tensor(part) for part, role in pairs if role != "unused")
             yield tensors if self.batched else tuple(tensor[None] for tensor in tensors)
 
     def arguments(self, block: Block) -> dict[str, Any]:
         """Return the arguments of `attribute` that the parts of a block are."""
         roles = ["inputs"] * len(block) if self.roles is None else self.roles
         needed = [role for role in roles if role != "unused"]
-        of_role: dict[str, list[Any]] = {}
+        of_role: dict[str, Any] = {}
         for part, role in zip(block, needed, strict=True):
-            of_role.setdefault(role, []).append(part)
-        arguments: dict[str, Any] = {
-            role: parts[0] if len(parts) == 1 else tuple(parts) for role, parts in of_role.items()
+            of_role[role] = (*of_role.get(role, ()), part)
+        arguments = {
+            role: parts[0] if len(parts) == 1 else parts for role, parts in of_role.items()
         }
         if self.is_tuple:
-            arguments["inputs"] = tuple(of_role["inputs"])
+            arguments["inputs"] = of_role["inputs"]
         if "additional_forward_args" in of_role:
             per_example = tuple(map(PerExample, of_role["additional_forward_args"]))
             arguments["additional_forward_args"] = per_example
@@ -95,19 +98,9 @@ class StreamedRows:
             arguments["target"] = targets
         return arguments
 
-    def _items(self, size: int) -> Iterator[Any]:
-        is_table = isinstance(self.rows, tuple) and all(map(is_sliced, self.rows))
-        if is_table:
-            yield from zip(*(slices_of(part, size) for part in self.rows), strict=True)
-        else:
-            yield from batches_of(self.rows, size)
-
     def _parts(self, item: Any) -> tuple[Any, ...]:
         """Return the parts of a batch, and check that their roles are known."""
-        if not isinstance(item, (list, tuple)):
-            parts: tuple[Any, ...] = (item,)
-        else:
-            parts = tuple(item)
+        parts = tuple(item) if isinstance(item, (list, tuple)) else (item,)
         if self.roles is None:
             if isinstance(item, list) and len(item) > 1:
                 raise InvalidArgumentError(

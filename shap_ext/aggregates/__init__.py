@@ -1,4 +1,7 @@
-"""Explainers that are made of other explainers: each is its options and its aggregator."""
+"""Explainers that are made of other explainers: each is its options and its aggregator.
+
+`__init__.pyi` has them for type checkers and editors.
+"""
 
 from .methods import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 

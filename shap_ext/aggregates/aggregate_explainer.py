@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import shap
 
-from shapley_adapters.aggregation import Aggregate, Aggregator, SpentEvaluations
+from shapley_adapters.aggregation import Aggregate, SpentEvaluations
 from shapley_adapters.aggregation.members import (
     checked_members,
     name_of,
@@ -21,12 +21,10 @@ from shapley_adapters.aggregation.members import (
 )
 from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.constructors import write_constructor
+from shapley_adapters.constructors import with_options_of, write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.frames import pandas_frame
 from shapley_adapters.pipeline.result import quantiles
-from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Outputs, Rows, Table
@@ -34,7 +32,7 @@ from ..explainers.call_options import checked_outputs
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
-from ..inputs.datasets import one_array, plain_array_of, table_of_row
+from ..inputs.datasets import Dataset, plain_rows, table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
@@ -184,7 +182,7 @@ class AggregateExplainer(ModelExplainer):
     """
 
     name = "aggregate"
-    _kind: ClassVar[type[Aggregator]]
+    _kind: ClassVar[type[Any]]
 
     n_jobs: int | None = None
     explainers: Sequence[Any] | None = None
@@ -197,14 +195,11 @@ class AggregateExplainer(ModelExplainer):
         self.last_evaluations: SpentEvaluations | None = None
         self._last_base_values: FloatArray | None = None
         self._specs()  # refuses explainers that cannot be used, as the next line options
-        self._check_options()
-
-    def _check_options(self) -> None:
         self._aggregator()
 
-    def _aggregator(self) -> Aggregator:
-        """Return the aggregator of the core with the options of this object."""
-        return self._kind.with_options_of(self)
+    def _aggregator(self) -> Any:
+        """Return the options of this object as those of the core: an aggregator, or a search."""
+        return with_options_of(self._kind, self)
 
     def _specs(self) -> list[Any]:
         """Return the base explainers as the user passed them."""
@@ -424,8 +419,8 @@ def rows_of_dataset(dataset: Any, purpose: str) -> Any:
 
 
 def _plain_rows(rows: Any, name: str) -> Any:
-    rows = plain_array_of(array_of(pandas_frame(rows, name)), name)
-    return one_array(rows) if isinstance(rows, (list, tuple)) else rows
+    rows = plain_rows(rows, name)
+    return Dataset(rows).array() if isinstance(rows, (list, tuple)) else rows
 
 
 def _budget(members: Sequence[Member], max_evals: object) -> dict[str, int]:

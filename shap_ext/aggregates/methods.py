@@ -14,7 +14,7 @@ from shapley_adapters.aggregation import convex, neighbours
 from shapley_adapters.aggregation.members import check_member
 from shapley_adapters.arguments import checked_number, checked_seed
 from shapley_adapters.array_types import FloatArray, IntArray
-from shapley_adapters.constructors import write_constructor
+from shapley_adapters.constructors import options_of, write_constructor
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.faithfulness import removal_losses
@@ -25,7 +25,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from ..argument_types import ExplainerLike, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
-from ..explainers.shared_parameters import documented
+from ..explainers.shared_parameters import TEXTS, documented
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import folded, has_outputs, unfolded, with_outputs
 from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
@@ -33,41 +33,12 @@ from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, row
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 
 
-@documented
-@write_constructor
+@options_of(core.Centroid, TEXTS["aggregates"], TEXTS["explainers"])
 class CentroidExplainer(AggregateExplainer):
-    """The explanation nearest to those of several explainers.
+    """The cost is that of all explainers.
 
-    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
-    model explanations). The mean lowers the noise of explainers whose errors are independent. The
-    median ignores single outliers. The Kemeny–Young rule uses only their rankings. The mean of
-    Shapley estimates sums to the model's output; medians and ranks do not.
-
-    Parameters
-    ----------
-    {of_aggregates}
-    {explainers}
-    distance : {"l2", "l1", "kendall"} or float
-        D: Euclidean, ℓ1, Kendall's between rankings, or the order q ≥ 1 of a norm. By default, with
-        p = 2, the mean.
-    power : float, optional
-        p ≥ 1, by default q: each feature by itself. `distance="l1"` is the median,
-        `distance="l2", power=1` the geometric median.
-    scale : {"none", "l1", "l2", "max"}
-        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
-        scaling.
-    order : {"value", "magnitude"}
-        Whether the rankings of `"kendall"` sort by value or by magnitude. The values of this
-        centroid are M for the first feature down to 1 for the last.
-    approximate : bool
-        Whether rankings may be approximate if no majority orders more than 60 of their features.
-        `last_aggregate.rankings` holds the bound that proves each of them, or the gap.
-
-    Notes
-    -----
-    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
-    Others, such as `shap.KernelExplainer`, spend their own budget in addition, which may be larger:
-    `max_evals` does not limit it.
+    `max_evals` is divided equally among those that have it. Others, such as `shap.KernelExplainer`,
+    spend their own budget in addition, which may be larger: `max_evals` does not limit it.
 
     Examples
     --------
@@ -80,47 +51,11 @@ class CentroidExplainer(AggregateExplainer):
     """
 
     name = "centroid"
-    _kind = core.Centroid
-
-    distance: str | float = "l2"
-    power: float | None = None
-    scale: str = "none"
-    order: str = "value"
-    approximate: bool = False
 
 
-@documented
-@write_constructor
+@options_of(core.LowComplexity, TEXTS["aggregates"], TEXTS["explainers"])
 class LowComplexityExplainer(AggregateExplainer):
-    """An explanation no more complex than that of any of several explainers.
-
-    The answer comes from the region that the explanations span, and its complexity, the entropy of
-    ``|φ_i| / Σ|φ|``, is at most that of the simplest of them. Bhatt, Weller and Moura (Evaluating
-    and aggregating feature-based model explanations) show two such algorithms as a figure; these
-    are readings of it. Neither sums to the model's output.
-
-    Parameters
-    ----------
-    {of_aggregates}
-    {explainers}
-    method : {"descent", "shrinking"}
-        `"descent"`: from each explanation towards their mean, and from the mean towards each, one
-        feature at a time, keeping a step only if the complexity falls; ends in the box that they
-        span. `"shrinking"`: keeps the lowest points of the segments between the corners of their
-        convex hull until the region is small; ends in the hull. It goes below the simplest
-        explanation only where they disagree in the sign of a feature.
-    scale : {"none", "l1", "l2", "max"}
-        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
-        scaling.
-    n_steps : int
-        Steps of each feature on its whole way (descent).
-    n_rounds, tolerance, n_points : int, float, int
-        Rounds at most, the part of its width at which the region is small, and how many changes of
-        sign are looked at on a segment (shrinking).
-
-    Notes
-    -----
-    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
+    """The cost is that of all explainers; `max_evals` is divided equally among those that have it.
 
     Examples
     --------
@@ -136,14 +71,6 @@ class LowComplexityExplainer(AggregateExplainer):
     """
 
     name = "low complexity"
-    _kind = core.LowComplexity
-
-    method: str = "descent"
-    scale: str = "none"
-    n_steps: int = 20
-    n_rounds: int = 20
-    tolerance: float = 1e-3
-    n_points: int = 1000
 
 
 @documented
@@ -295,49 +222,23 @@ class ConvexExplainer(AggregateExplainer):
         return convex.unfaithfulness_loss(merged, subsets, flat)
 
 
-@documented
-@write_constructor
-class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
-    """A row explained by the Shapley values of its nearest neighbours (AVA).
+@options_of(core.NeighbourSearch, TEXTS["aggregates"])
+class AVAExplainer(AggregateExplainer):
+    """Each row of the data is explained once, when it is first needed.
 
-    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Rows at a small distance share most of their
-    neighbours, so their explanations differ little: AVA lowers sensitivity. It is itself a Shapley
-    value explanation (Theorem 1), of the weighted average of the neighbours' games. Values and base
-    values therefore sum to the weighted mean of the model's outputs for the neighbours, not to the
-    output for the row.
+    `forget` drops these explanations. The cost is that of explaining neighbours that were not
+    explained before, `max_evals` per neighbour.
 
     Parameters
     ----------
-    {of_aggregates}
     explainer : str, explainer, function, or one of captum's methods
         Explains the neighbours. For Theorem 1 it must return Shapley values. It is passed in the
         same forms as to the other aggregates.
     dataset : array or DataFrame, (D, …), optional
-        The rows from which neighbours are taken; by default the rows of `masker`. Each is explained
-        once, when it is first needed; `forget` drops these explanations.
-    n_neighbors : int, optional
-        How many neighbours explain a row; by default 10, or as many rows as the data have.
-    metric : str or callable
-        The distance ρ: any of scikit-learn's `pairwise_distances`, or a function of two rows.
-    metric_params : mapping, optional
-        Further arguments of the distance.
-    normalized : bool
-        Whether the weights are divided by their sum, so that values keep their scale. The paper
-        prints them undivided.
-    at_zero : {"only", "leave_out"}
-        How neighbours at distance 0 count. `"only"`: they alone explain the row, which is the
-        limit. `"leave_out"`: they are skipped, so that a row of the data is explained by others.
-    smoothing : float
-        Added to all distances.
+        The rows from which neighbours are taken; by default the rows of `masker`.
     embed : callable, optional
         Function from rows to arrays of numbers, (R, F), between which distances are computed; by
         default the flattened rows. Needed if rows hold values that are not numbers.
-
-    Notes
-    -----
-    The cost is that of explaining the neighbours that were not explained before, `max_evals` per
-    neighbour.
 
     Examples
     --------
@@ -363,7 +264,9 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
             self.dataset = self.masker  # all of it: shap draws from a large table
         super().__post_init__()
         self.dataset = rows_of_dataset(self.dataset, "among which neighbours are looked for").copy()
-        self._index = core.NeighbourIndex(self._embeddings(self.dataset, "dataset"), self)
+        self._index = core.NeighbourIndex(
+            self._embeddings(self.dataset, "dataset"), self._aggregator()
+        )
         self.forget()
 
     def forget(self) -> None:
@@ -374,9 +277,6 @@ class AVAExplainer(AggregateExplainer, core.NeighbourSearch):
         self._known: dict[int, Any] = {}
         self._terms: Any = None
         self._template: Any = None
-
-    def _check_options(self) -> None:
-        core.NeighbourSearch.__post_init__(self)
 
     def _specs(self) -> list[Any]:
         if not isinstance(self.explainer, str):

@@ -39,8 +39,8 @@ from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Groups, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
-from ..games.links import LinkedAverage, checked_link
-from ..inputs.backgrounds import Background, first_rows
+from ..games.links import checked_link
+from ..inputs.backgrounds import background_dataset, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import ExplainedFunction, GameOfModel, inner_model, prediction, warn_of_classes
@@ -189,26 +189,19 @@ class CoalitionExplainer(ModelExplainer):
             )
         # Rows may have outputs of their own, such as the tokens of a text.
         output_names = game.output_names or self._checked_output_names(game, n_outputs)
+        shown: dict[str, Any] = {
+            "error_bounds": error_bounds,
+            "outputs": outputs,
+            "output_names": output_names,
+            "compute_time": time.time() - started,
+        }
         if result.interactions is not None and result.interactions.request.are_pairs:
             results: Any = interaction_explanation(
-                result,
-                result.interactions,
-                explained.parts,
-                error_bounds=error_bounds,
-                outputs=outputs,
-                output_names=output_names,
-                compute_time=time.time() - started,
+                result, result.interactions, explained.parts, **shown
             )
         else:
-            results = explanations(
-                result,
-                explained.parts,
-                error_bounds=error_bounds,
-                outputs=outputs,
-                output_names=output_names,
-                clustering=explained.clustering(self.masker),
-                compute_time=time.time() - started,
-            )
+            clustering = explained.clustering(self.masker)
+            results = explanations(result, explained.parts, clustering=clustering, **shown)
             if result.unions is not None:
                 is_shown = all(explained.layout.has_neighbours)
                 graph, names, parts = settings.graph, output_names, explained.parts
@@ -526,7 +519,7 @@ class CoalitionExplainer(ModelExplainer):
             raise no_expected_value("it may differ from row to row.")
         if self.masker is None:
             raise no_expected_value("there is no masker. Explain some rows first.")
-        background = Background.from_masker(self.masker, self._background_dtypes)
+        background = background_dataset(self.masker, self._background_dtypes)
         if background is None:
             raise no_expected_value(
                 f"with the masker {type(self.masker).__name__} it may differ from row to row."
@@ -556,17 +549,8 @@ class CoalitionExplainer(ModelExplainer):
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call with their game, of this model or of another one."""
-        make = ExplainedRowsMaker(
-            model=self.explained_function.model if model is None else model,
-            masker=self.masker,
-            background_dtypes=self._background_dtypes,
-            masker_table=self._masker_table,
-            average=LinkedAverage(checked_link(self.link)),
-            linearize_link=self.linearize_link,
-            feature_names=self.feature_names,
-            groups=self.groups,
-        )
-        return make(args)
+        model = self.explained_function.model if model is None else model
+        return ExplainedRowsMaker(self, model)(args)
 
     def _checked_output_names(self, game: Game, n_outputs: int) -> Sequence[str] | None:
         if isinstance(game, ValuedGame):

@@ -15,7 +15,6 @@ from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.coalition_errors import Draw
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.evaluation import as_outputs
 from shapley_adapters.games.value_functions import (
     ValuedGame,
@@ -26,8 +25,8 @@ from shapley_adapters.games.value_functions import (
 
 from ..argument_types import Explanation, Groups, Link, Masker, Model, Rows, Table, Values
 from ..games.explained_rows import ExplainedRows
-from ..inputs.backgrounds import Background, table_and_background
-from ..inputs.datasets import checked_dataset, plain_array_of
+from ..inputs.backgrounds import background_dataset, table_and_background
+from ..inputs.datasets import Dataset, checked_dataset, plain_rows
 from ..inputs.models import prediction_function
 from ..maskers import ConditionalMasker
 from ..results.explanations import folded, has_outputs, with_outputs
@@ -233,7 +232,7 @@ def sensitivity(
             "model= is missing, and the explainer has no model. Pass model=."
         )
     predict = prediction_function(predictor)
-    table = plain_array_of(pandas_frame(X, "X"), "X")
+    table = plain_rows(X, "X")
     _check_numbers(table)
 
     def explain(rows: FloatArray) -> FloatArray:
@@ -293,9 +292,9 @@ def in_form_of(example: Any, rows: FloatArray) -> Any:
     return frame.astype(dtypes)
 
 
-def _background_of(masker: Masker) -> Background:
+def _background_of(masker: Masker) -> Dataset:
     explainer = CoalitionExplainer(np.asarray, masker)  # which makes a masker of a table
-    background = Background.from_masker(explainer.masker, explainer._background_dtypes)
+    background = background_dataset(explainer.masker, explainer._background_dtypes)
     if background is None:
         raise InvalidArgumentTypeError(
             "masker must be a distribution of shap_ext.maskers or background rows; got "

@@ -34,8 +34,7 @@ def trees_of_rows(
         trees = _default_trees(explained, masker)
         if trees is not None:
             return trees
-    rows = [layout.row_players(row) for row in range(len(layout.players))]
-    return read_hierarchy(hierarchy, rows, layout.n_players, layout.names)
+    return read_hierarchy(hierarchy, layout.players, layout.n_players, layout.names)
 
 
 def _default_trees(explained: ExplainedRows, masker: Any) -> PlayerTree | list[PlayerTree] | None:
@@ -50,7 +49,7 @@ def _default_trees(explained: ExplainedRows, masker: Any) -> PlayerTree | list[P
     words = part.feature_names if explained.groups is None and is_alone else None
     if words is not None and all(layout.has_neighbours):
         trees: list[PlayerTree] = []
-        for row, (of_row, players) in enumerate(zip(words, layout.players, strict=True)):
+        for row, (of_row, (players,)) in enumerate(zip(words, layout.players, strict=True)):
             if callable(clustering) and 1 < len(of_row) <= _MOST_CLUSTERED_TOKENS:
                 tree = PlayerTree.from_linkage(clustering(*explained.game.rows[row].inputs))
             else:

@@ -11,17 +11,15 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Groups, Masker
+from ..argument_types import Masker
 from ..inputs.backgrounds import (
-    Background,
-    bounded_background,
+    background_dataset,
     check_columns,
-    check_masker,
     model_input_maker,
     table_and_background,
 )
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
-from ..inputs.datasets import Dataset, checked_dataset, packed
+from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import InputMask, MaskedRow
 from ..inputs.models import (
     empty_table,
@@ -33,12 +31,10 @@ from ..inputs.models import (
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from ..shap_internals import keeps_row_between_calls
-from .links import LinkedAverage
+from .links import LinkedAverage, checked_link
 from .masker_game import MaskerGame, TargetedTextGame
 from .masker_rows import masked_rows, with_targets
 from .table_games import SparseGame, TabularGame, in_one_type
-
-__all__ = ["ExplainedRows", "ExplainedRowsMaker", "bounded_background", "check_masker"]
 
 
 @dataclass(frozen=True)
@@ -60,28 +56,27 @@ class ExplainedRows:
         return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ExplainedRowsMaker:
-    """Builds `ExplainedRows` from datasets, by the options of an explainer."""
+    """Builds `ExplainedRows` from datasets, by the options of an explainer, for a model."""
 
+    explainer: Any
     model: Any
-    masker: Any
-    background_dtypes: Any
-    masker_table: Any
-    average: LinkedAverage
-    linearize_link: bool
-    feature_names: Any
-    groups: Groups | None
 
     def __call__(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        background = Background.from_masker(self.masker, self.background_dtypes)
+        explainer = self.explainer
+        self.masker, self.groups = explainer.masker, explainer.groups
+        self.is_module = is_torch_module(inner_model(self.model))
+        self.average = LinkedAverage(checked_link(explainer.link))
+        masker_table = explainer._masker_table
+        background = background_dataset(self.masker, explainer._background_dtypes)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         is_table = background is not None or self.masker is None or is_drawn
         example = self.masker.background if is_drawn else background
-        has_frames = self.masker_table is not None or not isinstance(args[0], np.ndarray)
+        has_frames = masker_table is not None or not isinstance(args[0], np.ndarray)
         convert = example.in_types if has_frames and example is not None else None
         datasets = [
             checked_dataset(data, index, is_table, convert=convert)
@@ -92,7 +87,7 @@ class ExplainedRowsMaker:
             raise InvalidArgumentError(
                 f"The inputs must have the same number of rows; they have {lengths}."
             )
-        if is_torch_module(inner_model(self.model)):
+        if self.is_module:
             from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
             warn_in_training_mode(inner_model(self.model))
@@ -100,65 +95,66 @@ class ExplainedRowsMaker:
             background = zero_background(datasets)
         if background is None:
             rows = self._from_masker(datasets)
+        elif len(datasets) > 1:
+            raise InvalidArgumentError(
+                f"{len(datasets)} datasets were passed, but the masker's background is one "
+                "table. Pass a function of a mask and the inputs as masker=."
+            )
         else:
-            rows = self._from_background(background, datasets)
+            shape = datasets[0].row_shape  # that of a table has one dimension
+            mask = InputMask(shape, has_neighbours=len(shape) > 1)
+            rows = self._rows_alike(datasets, [[mask] * datasets[0].n_rows], background)
         if not has_frames:
             return rows
-        tables = [] if self.masker is None else [self.masker_table]
+        tables = [] if self.masker is None else [masker_table]
         predict = in_native_frames(rows.game.predict, [*tables, empty_table(args[0])])
         if predict is rows.game.predict:
             return rows
         return replace(rows, game=replace(rows.game, predict=predict))
 
-    def _from_background(
-        self, background: Background, datasets: Sequence[Dataset]
-    ) -> ExplainedRows:
-        if len(datasets) > 1:
-            raise InvalidArgumentError(
-                f"{len(datasets)} datasets were passed, but the masker's background is one "
-                "table. Pass a function of a mask and the inputs as masker=."
-            )
-        (dataset,) = datasets
-        shape = dataset.row_shape
-        names = self._column_names(datasets, [shape], background)
-        groups = make_groups(self.groups, names)
-        game = self._table_game(background, dataset, groups.players)
-        shapes = [[shape] * dataset.n_rows]
-        layout = PlayerLayout(
-            [groups.players] * dataset.n_rows,
-            shapes,
-            [len(shape) > 1],  # a table has rows of one dimension
-            len(groups.names),
-            groups.names,
-        )
-        parts = self._parts(datasets, shapes, groups)
-        return ExplainedRows(game, parts, groups, layout)
-
     def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
-        rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
+        rows = masked_rows(masker, explained, self.is_module)
         masks = list(zip(*(row.masks for row in rows), strict=True))
-        shapes = [[mask.shape for mask in of_input] for of_input in masks]
         if all(row.n_entries == 0 for row in rows):
             raise InvalidArgumentError(
                 f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
             )
         are_painted = any(of_input[0].segments is not None for of_input in masks)
-        are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
+        are_ragged = any(len({mask.shape for mask in of_input}) > 1 for of_input in masks)
         are_named = any(of_input[0].names is not None for of_input in masks)
-        are_named = are_named and self.feature_names is None and self.groups is None
+        are_named = are_named and self.explainer.feature_names is None and self.groups is None
         if are_painted or are_ragged or are_named:
             return self._rows_apart(explained, rows, masks)
         is_drawn = isinstance(self.masker, ConditionalMasker)
         background = self.masker.background if is_drawn else None
-        names = self._column_names(explained, [of_input[0] for of_input in shapes], background)
-        groups = make_groups(self.groups, names)
-        players_of_rows = [groups.players] * len(rows)
-        game = self._masker_game(rows, players_of_rows, len(groups.names))
+        return self._rows_alike(explained, masks, background, rows)
+
+    def _rows_alike(
+        self,
+        datasets: Sequence[Dataset],
+        masks: Sequence[Sequence[InputMask]],
+        background: Any,
+        rows: Sequence[MaskedRow] | None = None,
+    ) -> ExplainedRows:
+        """Return rows with the same features; those of a table where no `rows` mask themselves."""
+        shapes = [of_input[0].shape for of_input in masks]
+        groups = make_groups(self.groups, self._column_names(datasets, shapes, background))
+        game: Any
+        if rows is None:
+            game = self._table_game(background, datasets[0], groups.players)
+        else:
+            game = self._masker_game(rows, [groups.players] * len(rows), len(groups.names))
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        of_inputs = np.split(groups.players, ends[:-1])
+        of_row = [part.reshape(shape) for part, shape in zip(of_inputs, shapes, strict=True)]
         layout = PlayerLayout(
-            players_of_rows, shapes, _have_neighbours(masks), len(groups.names), groups.names
+            [of_row] * len(masks[0]),
+            [of_input[0].has_neighbours for of_input in masks],
+            len(groups.names),
+            groups.names,
         )
-        return ExplainedRows(game, self._parts(explained, shapes, groups, masks), groups, layout)
+        return ExplainedRows(game, self._parts(datasets, masks, groups), groups, layout)
 
     def _rows_apart(
         self,
@@ -168,7 +164,7 @@ class ExplainedRowsMaker:
     ) -> ExplainedRows:
         """Return rows with features of their own, such as texts."""
         for name in ("groups", "feature_names"):
-            if getattr(self, name) is not None:
+            if getattr(self.explainer, name) is not None:
                 raise InvalidArgumentError(
                     f"{name} cannot be used: each row of X has features of its own, such as tokens "
                     "or segments."
@@ -176,23 +172,19 @@ class ExplainedRowsMaker:
         sizes = np.array([[int(np.prod(mask.shape)) for mask in row.masks] for row in rows])
         firsts = [0, *np.cumsum(sizes.max(axis=0)).tolist()]
         players_of_rows = [
-            np.concatenate(
-                [np.arange(first, first + n) for first, n in zip(firsts, of_row, strict=False)]
-            )
+            np.concatenate([first + np.arange(n) for first, n in zip(firsts, of_row, strict=False)])
             for of_row in sizes
         ]
         parts = []
         for dataset, of_input, first in zip(datasets, masks, firsts, strict=False):
             shapes = [mask.shape for mask in of_input]
             segments = [mask.segments for mask in of_input if mask.segments is not None]
-            shown = _plot_data(dataset, of_input), None, _names(of_input)
+            data = dataset.plot_values([mask.plot_data for mask in of_input])
+            shown = data, None, _names(of_input)
             parts.append(Part(first, shapes, *shown, segments or None))
-        places = [part.places() for part in parts]
-        of_rows = zip(*places, strict=True)
         layout = PlayerLayout(
-            [np.concatenate([players.ravel() for players in of_row]) for of_row in of_rows],
-            [[players.shape for players in of_input] for of_input in places],
-            _have_neighbours(masks),
+            list(zip(*(part.places() for part in parts), strict=True)),
+            [of_input[0].has_neighbours for of_input in masks],
             firsts[-1],
         )
         game = self._masker_game(rows, players_of_rows, firsts[-1])
@@ -201,14 +193,14 @@ class ExplainedRowsMaker:
     def _parts(
         self,
         datasets: Sequence[Dataset],
-        shapes: Sequence[list[tuple[int, ...]]],
+        masks: Sequence[Sequence[InputMask]],
         groups: ColumnGroups,
-        masks: Sequence[Sequence[InputMask]] | None = None,
     ) -> list[Part]:
+        """Return what each input shows of rows with the same features."""
         if groups.any_joint:
             if len(datasets) > 1:
                 raise InvalidArgumentError("groups needs a model with one input.")
-            data, shape = datasets[0].plot_values(), shapes[0][0]
+            data, shape = datasets[0].plot_values(), masks[0][0].shape
             of_groups = [(len(groups.names),)] * len(data)
             if isinstance(self.groups, np.ndarray) and len(shape) > 1:  # labels of superpixels
                 segments = [groups.players.reshape(shape)] * len(data)
@@ -216,22 +208,23 @@ class ExplainedRowsMaker:
             numbers, labels = groups.summarize(data.reshape(len(data), -1))
             return [Part(0, of_groups, numbers, labels, groups.names)]
         parts, first = [], 0
-        for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
-            size = int(np.prod(of_input[0]))
-            names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-            data = dataset.plot_values() if masks is None else _plot_data(dataset, masks[index])
-            parts.append(Part(first, of_input, data, None, names))
-            first += size
+        for dataset, of_input in zip(datasets, masks, strict=True):
+            shape = of_input[0].shape
+            end = first + int(np.prod(shape))
+            names = groups.names[first:end] if len(shape) == 1 else None
+            data = dataset.plot_values([mask.plot_data for mask in of_input])
+            parts.append(Part(first, [shape] * len(of_input), data, None, names))
+            first = end
         return parts
 
     def _table_game(
-        self, background: Background, dataset: Dataset, players: IntArray
+        self, background: Dataset, dataset: Dataset, players: IntArray
     ) -> TabularGame | SparseGame:
         """Return the game of rows against a background of the same columns in the same order."""
         predict: Any = prediction_function(self.model)
-        is_module = is_torch_module(inner_model(self.model))
+        is_module = self.is_module
         average = replace(self.average, background_weights=background.weights)
-        linearize = self.linearize_link
+        linearize = self.explainer.linearize_link
         if dataset.is_sparse:
             check_columns(dataset.row_shape[0], dataset, background)
             if not background.is_sparse and background.values.dtype.kind not in "biufc":
@@ -276,24 +269,23 @@ class ExplainedRowsMaker:
         """Return the game of rows that mask themselves."""
         predict = prediction_function(self.model)
         kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
-        linked = self.average, self.linearize_link
+        linked = self.average, self.explainer.linearize_link
         return kind(predict, rows, players_of_rows, n_players, *linked)
 
     def _column_names(
         self,
         datasets: Sequence[Dataset],
         shapes: Sequence[tuple[int, ...]],
-        background: Background | None = None,
+        background: Dataset | None,
     ) -> list[Any]:
         """Return the names of all columns: the rows', else the user's, else the background's."""
         n_columns = int(sum(np.prod(shape) for shape in shapes))
-        names = datasets[0].columns if len(datasets) == 1 else None
-        if names is None:
-            names = self.feature_names
+        of_rows = datasets[0].columns if len(datasets) == 1 else None
+        of_background = None if background is None else background.columns
+        known = of_rows, self.explainer.feature_names, of_background
+        names = next((names for names in known if names is not None), None)
         if names is None and len(datasets) > 1:
             return _joined_names(datasets, shapes)
-        if names is None and background is not None:
-            names = background.columns
         if names is None:
             return [f"Feature {column}" for column in range(n_columns)]
         if len(names) != n_columns:
@@ -308,22 +300,11 @@ def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]
     names: list[Any] = []
     for dataset, shape in zip(datasets, shapes, strict=True):
         size = int(np.prod(shape))
-        is_named = dataset.columns is not None and size == len(dataset.columns)
-        numbered = [f"Feature {column}" for column in range(len(names), len(names) + size)]
-        names += (dataset.columns or []) if is_named else numbered
+        columns: Any = dataset.columns
+        if columns is None or size != len(columns):
+            columns = [f"Feature {column}" for column in range(len(names), len(names) + size)]
+        names.extend(columns)
     return names
-
-
-def _have_neighbours(masks: Sequence[Sequence[InputMask]]) -> list[bool]:
-    return [of_input[0].has_neighbours for of_input in masks]
-
-
-def _plot_data(dataset: Dataset, masks: Sequence[InputMask]) -> Any:
-    """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
-    plot_data = [mask.plot_data for mask in masks]
-    if any(values is None for values in plot_data):
-        return dataset.plot_values()
-    return tuple(packed(values) for values in plot_data)
 
 
 def _names(masks: Sequence[InputMask]) -> list[Any] | None:

@@ -20,7 +20,7 @@ from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_output
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
-from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
+from ..inputs.masked_rows import MaskedInputs, MaskedRow, RowWithTarget, as_arrays, lock_of
 from ..inputs.models import GameOfModel, new_calls, new_shape
 from ..models import LanguageModel
 from ..shap_internals import row_output_names
@@ -31,28 +31,6 @@ _MAX_EVALUATIONS = 256
 
 _MAX_ROWS_AT_ONCE = 64
 """Rows whose calls are made in one round by models that take one row at a time."""
-
-
-@dataclass(frozen=True)
-class MaskedPairs:
-    """Masked inputs of successive pairs of one row.
-
-    Attributes
-    ----------
-    pairs : array, (P,)
-        The indices of the pairs.
-    parts : tuple
-        Each input of the model, with the rows of one pair after another. Those of a single pair
-        may have one row for several of another part.
-    """
-
-    pairs: IntArray
-    parts: tuple[Any, ...]
-
-    @cached_property
-    def n_rows(self) -> int:
-        """Rows of the model's input."""
-        return max(map(len, self.parts))
 
 
 @dataclass
@@ -165,9 +143,9 @@ class MaskerGame(GameOfModel):
         outputs: list[FloatArray] = []
         pairs: list[IntArray] = []
         for bundles in self._group_by_call(rows, chosen):
-            pairs += [bundle.pairs for bundle in bundles]
+            pairs += [bundle.masks for bundle in bundles]
             n_rows = sum(bundle.n_rows for bundle in bundles)
-            outputs.append(self._call_model(int(rows[bundles[0].pairs[0]]), bundles, n_rows))
+            outputs.append(self._call_model(int(rows[bundles[0].masks[0]]), bundles, n_rows))
         return np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
 
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
@@ -216,9 +194,9 @@ class MaskerGame(GameOfModel):
         The model is called as rarely as possible.
         """
         for bundles in self._group_by_call(rows, self._masked(rows, coalitions)):
-            pairs = np.concatenate([bundle.pairs for bundle in bundles])
+            pairs = np.concatenate([bundle.masks for bundle in bundles])
             counts = np.concatenate(
-                [np.full(len(one.pairs), one.n_rows // len(one.pairs)) for one in bundles]
+                [np.full(len(one.masks), one.n_rows // len(one.masks)) for one in bundles]
             )
             outputs = self._call_model(int(rows[pairs[0]]), bundles, int(counts.sum()))
             starts = np.cumsum(counts) - counts
@@ -228,34 +206,31 @@ class MaskerGame(GameOfModel):
 
     def _masked(
         self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray | None = None
-    ) -> list[MaskedPairs]:
+    ) -> list[MaskedInputs]:
         """Return the masked inputs of all pairs, or one of the masked rows of each."""
-        masked: list[MaskedPairs] = []
+        masked: list[MaskedInputs] = []
         order = np.argsort(rows, kind="stable")  # all pairs of a row together
         firsts = np.flatnonzero(np.diff(rows[order], prepend=-1))
         for pairs in np.split(order, firsts[1:]):
-            row, start = rows[pairs[0]], 0
+            row = rows[pairs[0]]
             masks = coalitions[pairs].take(self.players_of_rows[row], axis=1)
             if backgrounds is None:
                 masked_row = self.rows[row].masked(masks)
             else:
                 masked_row = self.rows[row].masked_once(masks, backgrounds[pairs])
-            for inputs in masked_row:
-                stop = start + inputs.n_masks
-                masked.append(MaskedPairs(pairs[start:stop], as_arrays(inputs.parts)))
-                start = stop
+            masked += [replace(inputs, masks=pairs[inputs.masks]) for inputs in masked_row]
         return masked
 
     def _group_by_call(
-        self, rows: IntArray, masked: Sequence[MaskedPairs]
-    ) -> list[list[MaskedPairs]]:
+        self, rows: IntArray, masked: Sequence[MaskedInputs]
+    ) -> list[list[MaskedInputs]]:
         """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
-        groups: dict[Any, list[MaskedPairs]] = {}
+        groups: dict[Any, list[MaskedInputs]] = {}
         for bundle in masked:
             groups.setdefault(tuple(map(_signature, bundle.parts)), []).append(bundle)
         return list(groups.values())
 
-    def _call_model(self, row: int, bundles: Sequence[MaskedPairs], n_rows: int) -> FloatArray:
+    def _call_model(self, row: int, bundles: Sequence[MaskedInputs], n_rows: int) -> FloatArray:
         """Return the outputs of the pairs, one after another, (P·B, K), in one call if possible."""
         joined = [
             _concatenated([_repeated(bundle.parts[part], bundle.n_rows) for bundle in bundles])
@@ -318,11 +293,11 @@ class TargetedTextGame(MaskerGame):
         return super().reduced(rows, coalitions, reduce)
 
     def _group_by_call(
-        self, rows: IntArray, masked: Sequence[MaskedPairs]
-    ) -> list[list[MaskedPairs]]:
-        groups: dict[Any, list[MaskedPairs]] = {}
+        self, rows: IntArray, masked: Sequence[MaskedInputs]
+    ) -> list[list[MaskedInputs]]:
+        groups: dict[Any, list[MaskedInputs]] = {}
         for bundle in masked:
-            key = (rows[bundle.pairs[0]], *map(_signature, bundle.parts))
+            key = (rows[bundle.masks[0]], *map(_signature, bundle.parts))
             groups.setdefault(key, []).append(bundle)
         full = super().batch_bounds.largest
         return [

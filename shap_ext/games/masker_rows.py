@@ -16,7 +16,7 @@ from shapley_adapters.errors import InvalidArgumentError, row_number, warn_user
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker
-from ..inputs.backgrounds import Background, model_input_maker, table_and_background
+from ..inputs.backgrounds import background_dataset, model_input_maker, table_and_background
 from ..inputs.datasets import Dataset
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
 from ..maskers import ConditionalMasker, Superpixels, TextSegments
@@ -87,7 +87,7 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
         )
     if isinstance(masker, Targeted) or inner_masker(masker) is not None:
         return _accompanied(masker, datasets, is_module)
-    background = Background.from_masker(masker)
+    background = background_dataset(masker)
     if background is not None and background.weights is not None:
         raise InvalidArgumentError(
             "masker is part of another masker and holds rows with weights, as shap.kmeans returns "
@@ -150,7 +150,7 @@ def _accompanied(
 
 
 def _tabular(
-    background: Background,
+    background: Dataset,
     datasets: Sequence[Dataset],
     is_module: bool,
     masker: ConditionalMasker | None = None,

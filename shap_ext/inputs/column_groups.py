@@ -17,8 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.graphs.reading import GRAPH_FORMS, GraphLike, read_graphs
 
 from ..argument_types import Groups
-from .backgrounds import Background
-from .datasets import Dataset, one_array
+from .datasets import Dataset
 
 
 @dataclass(frozen=True)
@@ -118,15 +117,12 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
                 f"groups names a player {group!r}, which is also the name of a column."
             )
     # Players are in the order of their first columns; a single column has its index as key.
-    columns: dict[str | int, list[int]] = {}
-    for column in range(len(names)):
-        columns.setdefault(owner.get(column, column), []).append(column)
-    player_names = [names[key] if isinstance(key, int) else key for key in columns]
-    columns_of_players = [np.array(members, dtype=np.intp) for members in columns.values()]
-    players = np.empty(len(names), dtype=np.intp)
-    for player, members_of_player in enumerate(columns_of_players):
-        players[members_of_player] = player
-    return ColumnGroups(player_names, columns_of_players, names, players)
+    owners = np.array([owner.get(column, column) for column in range(len(names))], dtype=object)
+    players, keys = pd.factorize(owners)
+    player_names = [names[key] if isinstance(key, int) else key for key in keys]
+    ends = np.cumsum(np.bincount(players))
+    columns = np.split(np.argsort(players, kind="stable"), ends[:-1])
+    return ColumnGroups(player_names, columns, names, players)
 
 
 def labels_of_entries(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> IntArray:
@@ -157,27 +153,20 @@ def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
             "groups must map names to lists of columns, as in {'colour': ['red', 'green']}, or be "
             f"an array of whole numbers, as for superpixels; got {type(groups).__name__}."
         )
+    first: dict[str, Any] = {}
     for name, members in groups.items():
+        if (other := first.setdefault(str(name), name)) is not name:  # such as 1 and "1"
+            raise InvalidArgumentError(
+                f"groups names two players {str(name)!r}: {other!r} and {name!r}. Give them names "
+                "that differ as texts."
+            )
         if isinstance(members, str) or not isinstance(members, (Sequence, np.ndarray)):
             raise InvalidArgumentTypeError(
                 f"groups[{name!r}] must be a list of columns; got {members!r}."
             )
         if len(members) == 0:
             raise InvalidArgumentError(f"groups[{name!r}] holds no columns.")
-    _check_different_names(list(groups))
     return [(str(name), members) for name, members in groups.items()]
-
-
-def _check_different_names(names: Sequence[Any]) -> None:
-    """Refuse names that look the same in plots and messages, such as 1 and "1"."""
-    first: dict[str, Any] = {}
-    for name in names:
-        if str(name) in first:
-            raise InvalidArgumentError(
-                f"groups names two players {str(name)!r}: {first[str(name)]!r} and {name!r}. Give "
-                "them names that differ as texts."
-            )
-        first[str(name)] = name
 
 
 def _column_index(
@@ -203,7 +192,7 @@ def _column_index(
     )
 
 
-def zero_background(datasets: Sequence[Dataset]) -> Background:
+def zero_background(datasets: Sequence[Dataset]) -> Dataset:
     """Return the reference of a call without a masker: zeros.
 
     Raises
@@ -212,13 +201,13 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         If the rows are not one table of numbers.
     """
     dataset = datasets[0]
-    values = dataset.values if dataset.is_sparse else one_array(dataset.values)
+    values = dataset.values if dataset.is_sparse else dataset.array()
     if len(datasets) > 1:
         raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
-    dtypes = [] if dataset.dtypes is None else list(dataset.dtypes)
+    of_columns = () if dataset.dtypes is None else dataset.dtypes.items()
     unusable = [
         column
-        for column, dtype in zip(dataset.columns or [], dtypes, strict=True)
+        for column, dtype in of_columns
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
     if unusable:
@@ -231,12 +220,10 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         "No masker was given, so absent features are zero. Pass background rows as masker= to "
         "choose another reference."
     )
-    n_columns = int(np.prod(dataset.row_shape))
+    shape = 1, int(np.prod(dataset.row_shape))
     if dataset.is_sparse:
-        zeros = scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype)
-        return Background(zeros, is_sparse=True)
-    columns = None if dataset.columns is None else dataset.dtypes.index
-    return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
+        return Dataset(scipy.sparse.csr_matrix(shape, dtype=values.dtype))
+    return Dataset(np.zeros(shape, dtype=values.dtype), dataset.columns, dataset.dtypes)
 
 
 def _no_reference(reason: str) -> str:
@@ -252,10 +239,8 @@ class PlayerLayout:
 
     Attributes
     ----------
-    players : sequence of arrays, (D_r,)
-        For each row, the player of each entry of the mask.
-    shapes : sequence of sequences of tuples
-        The shape of each input, for each row.
+    players : list of sequences of arrays
+        For each row, the player of each entry of each input, in the shape of the input.
     has_neighbours : sequence of bool
         Whether adjacent entries of each input are neighbours.
     n_players : int
@@ -264,8 +249,7 @@ class PlayerLayout:
         Names of the players, if all rows have the same.
     """
 
-    players: Sequence[IntArray]
-    shapes: Sequence[Sequence[tuple[int, ...]]]
+    players: list[Sequence[IntArray]]
     has_neighbours: Sequence[bool]
     n_players: int
     names: list[str] | None = None
@@ -280,12 +264,4 @@ class PlayerLayout:
                     f"graph=, {GRAPH_FORMS}."
                 )
             graph = "grid"
-        rows = [self.row_players(row) for row in range(len(self.players))]
-        return read_graphs(graph, rows, self.n_players, self.names)
-
-    def row_players(self, row: int) -> list[IntArray]:
-        """Return the player of each entry of each input of a row."""
-        shapes = [of_input[row] for of_input in self.shapes]
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        parts = np.split(self.players[row], ends[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return read_graphs(graph, self.players, self.n_players, self.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ import pandas as pd
 import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, row_number
-from shapley_adapters.frames import pandas_frame, type_name
+from shapley_adapters.frames import pandas_frame, type_name, with_floats
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Dtype
@@ -21,24 +23,29 @@ from ..argument_types import Dtype
 
 @dataclass(frozen=True)
 class Dataset:
-    """The rows of one model input.
+    """Rows that a user passed: those of one model input, or the background of a masker.
 
     Attributes
     ----------
     values : array, (R, *shape of a row), sparse matrix, (R, D), or list
         The rows.
-    columns : list of str, or None
+    columns : pandas Index, or None
         Names of the columns of a DataFrame.
     dtypes : pandas Series, or None
         Their types.
-    is_sparse : bool
-        Whether the rows are a sparse matrix.
+    weights : array, (R,), or None
+        Weight of each background row, with sum 1; None if they are equal.
     """
 
     values: Any
-    columns: list[Any] | None = None
+    columns: pd.Index[Any] | None = None
     dtypes: Any = None
-    is_sparse: bool = False
+    weights: FloatArray | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are a sparse matrix."""
+        return scipy.sparse.issparse(self.values)
 
     @property
     def n_rows(self) -> int:
@@ -48,17 +55,43 @@ class Dataset:
     @property
     def row_shape(self) -> tuple[int, ...]:
         """Shape of one row."""
-        if self.is_sparse:
-            return (int(self.values.shape[1]),)
-        return tuple(np.shape(self.values[0]))
+        return (self.values.shape[1],) if self.is_sparse else tuple(np.shape(self.values[0]))
 
-    def plot_values(self) -> npt.NDArray[Any]:
-        """Return a copy of the rows for plots, because users may change the original later."""
+    def array(self) -> npt.NDArray[Any]:
+        """Return the rows as one array."""
+        try:
+            return self.values.toarray() if self.is_sparse else np.asarray(self.values)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                "X holds rows of different lengths; a table needs rows of the same length."
+            ) from error
+
+    def plot_values(self, of_masker: Sequence[Any] = (None,)) -> Any:
+        """Return a copy of the rows for plots, because users may change the original later.
+
+        Or the masker's form of each row, such as tokens, packed as in shap, where it has one.
+        """
+        if all(of_row is not None for of_row in of_masker):
+            return tuple(map(packed, of_masker))
         if self.is_sparse:
-            return self.values.toarray()
-        if len({np.shape(row) for row in self.values}) == 1:
-            return np.array(self.values)
-        return ragged([np.array(row) for row in self.values])
+            return self.array()
+        are_alike = len({np.shape(row) for row in self.values}) == 1
+        return np.array(self.values) if are_alike else ragged(list(map(np.array, self.values)))
+
+    def in_types(self, rows: Any) -> Any:
+        """Return rows in the types of these, where columns have nullable or Arrow's types.
+
+        A model takes the types that it was fitted to, which are those of the background. Columns
+        whose values do not fit into them keep their own type, or become floats.
+        """
+        if self.dtypes is None:  # shap's maskers store objects of a frame of nullable types
+            are_numbers = isinstance(rows, pd.DataFrame) and is_number(self.values.dtype)
+            return with_floats(rows) if are_numbers else rows
+        if isinstance(rows, np.ndarray) and rows.shape[1:] == self.dtypes.shape:
+            if not any(map(_is_nullable, self.dtypes)):
+                return rows
+            rows = pd.DataFrame(rows, columns=self.dtypes.index)
+        return converted(rows, self.dtypes, lambda *pair: any(map(_is_nullable, pair)))
 
 
 def ragged(rows: Sequence[Any]) -> npt.NDArray[np.object_]:
@@ -98,10 +131,35 @@ def checked_dataset(
         Converts a frame or an array, such as to the types of a background.
     """
     name = name if input_index == 0 else f"input {input_index}"
-    if is_table or not _holds_texts(data):  # data sets of texts stay as they are
-        data = pandas_frame(data, name)
-    rows = plain_array_of(data, name)
-    dataset = _read(rows if convert is None else convert(rows), name, is_table)
+    are_texts = not is_table and _holds_texts(data)  # a data set, which stays as it is
+    rows: Any = data if are_texts else plain_rows(data, name)
+    rows = rows if convert is None else convert(rows)
+    if isinstance(rows, pd.DataFrame):
+        dataset = Dataset(frame_values(rows), rows.columns, rows.dtypes)
+    elif isinstance(rows, pd.Series):
+        if is_table:
+            raise InvalidArgumentTypeError(
+                f"{name} is a Series; pass a DataFrame, as in X.iloc[[0]]."
+            )
+        dataset = Dataset(rows.tolist())
+    elif scipy.sparse.issparse(rows):
+        if len(rows.shape) != 2:
+            raise InvalidArgumentError(
+                f"{name} has shape {rows.shape}: a table of rows is needed. Reshape it to (1, -1)."
+            )
+        dataset = Dataset(rows.tocsr(copy=True))
+        dataset.values.sum_duplicates()
+    elif are_texts:
+        dataset = Dataset(list(rows["text"]))
+    elif isinstance(rows, (np.ndarray, Sequence)) and not isinstance(rows, (str, bytes)):
+        dataset = Dataset(rows)
+    else:
+        is_text = isinstance(rows, str) and not is_table
+        advice = f" Pass a list of texts, [{name}]." if is_text else ""
+        raise InvalidArgumentTypeError(
+            f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; "
+            f"got {type_name(rows)}.{advice}"
+        )
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
@@ -111,14 +169,19 @@ def checked_dataset(
     return dataset
 
 
-def plain_array_of(data: object, name: str) -> Any:
-    """Return a matrix or another subclass of NumPy's arrays as a plain array of the same shape.
+def plain_rows(data: object, name: str) -> Any:
+    """Return frames of any package as of pandas, and tensors and subclasses of arrays as arrays.
 
     Raises
     ------
     InvalidArgumentError
-        If it is a masked array with masked values.
+        If it is a masked array with masked values, or a sparse tensor.
     """
+    if is_tensor(data):
+        if str(data.layout) != "torch.strided":  # type: ignore[attr-defined] # of a tensor
+            raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
+        return array_of(data)
+    data = pandas_frame(data, name)
     for row in data if isinstance(data, (list, tuple)) else [data]:
         check_unmasked(name, row)
     return np.asarray(data) if isinstance(data, np.ndarray) else data
@@ -142,61 +205,10 @@ def check_cells(table: Any, name: str) -> None:
             )
 
 
-def one_array(values: object) -> npt.NDArray[Any]:
-    """Return rows as one array."""
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InvalidArgumentError(
-            "X holds rows of different lengths; a table needs rows of the same length."
-        ) from error
-
-
-def _read(data: Any, name: str, is_table: bool) -> Dataset:
-    if isinstance(data, pd.Series):
-        if is_table:
-            raise InvalidArgumentTypeError(
-                f"{name} is a Series; pass a DataFrame, as in X.iloc[[0]]."
-            )
-        return Dataset(data.tolist())
-    if isinstance(data, pd.DataFrame):
-        return Dataset(frame_values(data), list(data.columns), data.dtypes)
-    if scipy.sparse.issparse(data):
-        return Dataset(_checked_sparse(data, name), is_sparse=True)
-    if hasattr(data, "detach"):
-        return Dataset(tensor_values(data, name))
-    if not is_table and _holds_texts(data):
-        return Dataset(list(data["text"]))
-    if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
-        return Dataset(data)
-    advice = f" Pass a list of texts, [{name}]." if isinstance(data, str) and not is_table else ""
-    raise InvalidArgumentTypeError(
-        f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; got "
-        f"{type_name(data)}.{advice}"
-    )
-
-
 def _holds_texts(data: object) -> bool:
     """Return whether `data` has a column of texts, like data sets of Hugging Face."""
     names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
     return "text" in (names or ())
-
-
-def tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
-    """Return a tensor as an array; refuse a sparse one."""
-    if str(tensor.layout) != "torch.strided":
-        raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    return array_of(tensor)
-
-
-def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
-    if len(matrix.shape) != 2:
-        raise InvalidArgumentError(
-            f"{name} has shape {matrix.shape}: a table of rows is needed. Reshape it to (1, -1)."
-        )
-    csr = matrix.tocsr(copy=True)
-    csr.sum_duplicates()
-    return csr
 
 
 def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
@@ -212,6 +224,11 @@ def is_number(dtype: Dtype) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
+def _is_nullable(dtype: Dtype) -> bool:
+    """Return whether a column's type is one of pandas for numbers or texts, or one of Arrow."""
+    return not isinstance(dtype, (np.dtype, pd.CategoricalDtype))
+
+
 def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     """Return a table with one row, or None if `row` is not a single row of cells.
 
@@ -225,11 +242,7 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     """
     if isinstance(row, pd.Series):
         frame = pd.DataFrame([row.tolist()], columns=row.index)
-        if dtypes is None or list(frame.columns) != list(dtypes.index):
-            return frame  # other columns are refused later, with the names
-        cells = [frame.iloc[:, i] for i in range(len(dtypes))]
-        pairs = [(one, without_loss(one, dtype)) for one, dtype in zip(cells, dtypes, strict=True)]
-        return pd.concat([one if kept is None else kept for one, kept in pairs], axis=1)
+        return frame if dtypes is None else converted(frame, dtypes)
     if hasattr(row, "detach"):
         return row[None] if row.ndim == 1 else None
     is_array = isinstance(row, np.ndarray)
@@ -241,7 +254,38 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     return row[None] if is_array else [row]
 
 
-def without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
+def converted(
+    frame: Any, dtypes: pd.Series[Any], is_needed: Callable[[Dtype, Dtype], bool] = operator.ne
+) -> Any:
+    """Return a frame whose columns have other types, where these hold their values.
+
+    Others keep their type; nullable numbers become floats. Tables with other columns stay as they
+    are: they are refused later, with the names.
+
+    Parameters
+    ----------
+    frame : DataFrame, or anything else
+        The rows.
+    dtypes : Series
+        The types, by the names of the columns.
+    is_needed : callable
+        Takes the type of a column and the other one, and returns whether to convert.
+    """
+    if not isinstance(frame, pd.DataFrame) or list(frame.columns) != list(dtypes.index):
+        return frame
+    pairs = enumerate(zip(frame.dtypes, dtypes, strict=True))
+    needed = [index for index, (own, of) in pairs if own != of and is_needed(own, of)]
+    if not needed:
+        return frame
+    columns = [frame.iloc[:, index] for index in range(len(dtypes))]  # columns may have one name
+    for index in needed:
+        kept = _without_loss(columns[index], dtypes.iloc[index])
+        floats = with_floats(columns[index].to_frame()).iloc[:, 0]
+        columns[index] = floats if kept is None else kept
+    return pd.concat(columns, axis=1)
+
+
+def _without_loss(column: pd.Series, dtype: Dtype) -> pd.Series | None:
     """Return a column in another type; None if that cannot hold its values."""
     try:
         converted = column.astype(dtype)

@@ -64,31 +64,37 @@ def lock_of(thing: object) -> Any:
         return lock
 
 
-@dataclass(frozen=True)
+@dataclass
 class MaskedInputs:
-    """The model's inputs for successive masks of a row.
+    """The model's inputs for some masks of a row.
 
     Attributes
     ----------
+    masks : array, (n,)
+        The indices of the masks.
     parts : tuple
-        Each input, with the rows of one mask after another.
-    n_masks : int
-        The number of masks. If it is not 1, all masks have equally many rows in all parts.
+        Each input, with the rows of one mask after another; equally many of each mask. Those of a
+        single mask may have one row for several of another part.
     """
 
+    masks: IntArray
     parts: tuple[Any, ...]
-    n_masks: int = 1
+
+    def __post_init__(self) -> None:
+        self.parts = as_arrays(self.parts)
+        self.n_rows = max(map(len, self.parts))
 
     def with_one_each(self, indices: IntArray) -> MaskedInputs:
-        """Return one of the rows of each mask, given their indices, (n_masks,)."""
-        parts = as_arrays(self.parts)
-        n_rows = max(map(len, parts))
-        rows = np.arange(self.n_masks) * (n_rows // self.n_masks) + indices
+        """Return one of the rows of each mask, given their indices, (n,)."""
+        n_masks = len(self.masks)
+        rows = np.arange(n_masks) * (self.n_rows // n_masks) + indices
         chosen = [
-            part if len(part) != n_rows else (part.iloc if hasattr(part, "iloc") else part)[rows]
-            for part in parts
+            part
+            if len(part) != self.n_rows
+            else (part.iloc if hasattr(part, "iloc") else part)[rows]
+            for part in self.parts
         ]
-        return MaskedInputs(tuple(chosen), self.n_masks)
+        return MaskedInputs(self.masks, tuple(chosen))
 
 
 @dataclass(frozen=True)
@@ -156,15 +162,11 @@ class MaskedRow:
 
     def masked(self, masks: Mask) -> list[MaskedInputs]:
         """Return the masked inputs of masks, (n, length of a mask), in their order."""
-        return [MaskedInputs(self(mask)) for mask in masks]
+        return [MaskedInputs(np.array([i]), self(mask)) for i, mask in enumerate(masks)]
 
     def masked_once(self, masks: Mask, backgrounds: IntArray) -> list[MaskedInputs]:
         """Return one of the masked rows of each mask, given their indices, (n,)."""
-        chosen, start = [], 0
-        for inputs in self.masked(masks):
-            chosen.append(inputs.with_one_each(backgrounds[start : start + inputs.n_masks]))
-            start += inputs.n_masks
-        return chosen
+        return [one.with_one_each(backgrounds[one.masks]) for one in self.masked(masks)]
 
 
 @dataclass
@@ -244,21 +246,20 @@ class MaskerRow(MaskedRow):
         results = self._results(masks)
         if len(results) > 1 and _are_alike(results):
             self._checked(results[0])
-            return [MaskedInputs((np.concatenate(results),), len(results))]
-        return [MaskedInputs(self._checked(result)) for result in results]
+            return [MaskedInputs(np.arange(len(masks)), (np.concatenate(results),))]
+        return [MaskedInputs(np.array([i]), self._checked(one)) for i, one in enumerate(results)]
 
     def _results(self, masks: Mask) -> list[Any]:
         """Return what the masker returns for each mask; the masker does not change it later."""
         if self.is_own:
             return [self.masker(mask, *self.inputs) for mask in masks]
         keeps_results = getattr(self.masker, "immutable_outputs", False)
-        copies = [_copier(part) for part in self.inputs]
         results = []
         with lock_of(self.masker):  # once for all masks, because it takes a microsecond
             for mask in masks:
                 # The masker may write into the row, and later into its result.
-                result = self.masker(mask, *[copied() for copied in copies])
-                results.append(result if keeps_results else _copier(result)())
+                result = self.masker(mask, *_copied(self.inputs))
+                results.append(result if keeps_results else _copied(result))
         return results
 
     @cached_property
@@ -375,16 +376,12 @@ def as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _copied(masked: Any) -> Any:
-    return _copier(masked)()
-
-
-def _copier(masked: Any) -> Callable[[], Any]:
-    """Return a function that returns a deep copy."""
+    """Return a deep copy."""
     if isinstance(masked, tuple):
-        return lambda: tuple(map(_copied, masked))
+        return tuple(map(_copied, masked))
     if isinstance(masked, np.ndarray) and not masked.dtype.hasobject:
-        return masked.copy  # deepcopy takes three times as long for small rows
-    return lambda: copy.deepcopy(masked)
+        return masked.copy()  # deepcopy takes three times as long for small rows
+    return copy.deepcopy(masked)
 
 
 def _are_alike(results: list[Any]) -> bool:

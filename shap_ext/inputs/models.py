@@ -246,7 +246,7 @@ def prediction(model: Model) -> ExplainedFunction:
     if is_function(model):
         return ExplainedFunction(model)
     if is_instance(model, "xgboost", "Booster"):
-        return ExplainedFunction(BoosterOutputs(model, output_margin=False))
+        return ExplainedFunction(partial(_booster_outputs, model, output_margin=False))
     scores = "decision_function" if predicts_classes(model) else "predict"
     for method in ("predict_proba", scores):
         if callable(getattr(model, method, None)):
@@ -276,7 +276,9 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
         last = _of_estimator(model[-1], model_output)
         if len(model.steps) == 1:
             return last
-        return ExplainedFunction(_AfterSteps(model[:-1], last.model), last.unit, last.classes)
+        return ExplainedFunction(
+            partial(_after_steps, model[:-1], last.model), last.unit, last.classes
+        )
     classes = getattr(model, "classes_", None)
     names = None
     if isinstance(classes, np.ndarray) and classes.ndim == 1:  # not of several targets
@@ -290,7 +292,7 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
             )
         if model_output == "probability":
             return ExplainedFunction(probabilities, "probability", names)
-        return ExplainedFunction(LogOdds(probabilities), "log_odds", names)
+        return ExplainedFunction(partial(_log_odds, probabilities), "log_odds", names)
     margins = _margins(model)
     if margins is not None:
         return ExplainedFunction(margins, "raw", names, structure=model)
@@ -299,7 +301,7 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
     if callable(getattr(model, "predict_proba", None)):
         return ExplainedFunction(model.predict_proba, "probability", names, structure)
     if shap.TreeExplainer.supports_model_with_masker(model, None):  # such as isolation forests
-        sums = _TreeSums(shap.TreeExplainer(model).model)
+        sums = partial(_tree_sums, shap.TreeExplainer(model).model)
         return ExplainedFunction(sums, "raw", names, structure=model)
     scores = "decision_function" if predicts_classes(model) else "predict"
     if callable(getattr(model, scores, None)):
@@ -319,7 +321,7 @@ def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:
 def _margins(model: Any) -> Callable[[Any], Any] | None:
     """Return the margins of boosted trees and linear models; None of other estimators."""
     if is_instance(model, "xgboost", "Booster"):
-        return BoosterOutputs(model)
+        return partial(_booster_outputs, model, output_margin=True)
     if is_instance(model, "xgboost", "XGBModel"):
         if model.booster == "gblinear":
             return None
@@ -335,7 +337,7 @@ def _margins(model: Any) -> Callable[[Any], Any] | None:
     if is_linear and predicts_classes(model):
         return getattr(model, "decision_function", None)
     if is_linear or is_instance(model, "sklearn.ensemble", "HistGradientBoostingRegressor"):
-        return _LogOf(model.predict) if _has_log_link(model) else model.predict
+        return partial(_log_of, model.predict) if _has_log_link(model) else model.predict
     return None
 
 
@@ -357,70 +359,41 @@ def is_instance(model: object, package: str, *names: str) -> TypeGuard[Any]:
     return isinstance(model, kinds)
 
 
-@dataclass(frozen=True)
-class BoosterOutputs:
-    """The outputs of an `xgboost.Booster`, which takes a DMatrix instead of an array."""
-
-    booster: Any
-    output_margin: bool = True
-
-    def __call__(self, rows: Table) -> Any:
-        """Return the margins or the predictions of rows."""
-        is_frame = hasattr(rows, "columns")
-        matrix = importlib.import_module("xgboost").DMatrix(
-            rows,
-            feature_names=None if is_frame else self.booster.feature_names,
-            feature_types=None if is_frame else self.booster.feature_types,
-            enable_categorical=True,
-        )
-        return self.booster.predict(matrix, output_margin=self.output_margin)
+def _booster_outputs(booster: Any, rows: Table, output_margin: bool) -> Any:
+    """Return the margins or predictions of an `xgboost.Booster`, which takes a DMatrix of rows."""
+    is_frame = hasattr(rows, "columns")
+    matrix = importlib.import_module("xgboost").DMatrix(
+        rows,
+        feature_names=None if is_frame else booster.feature_names,
+        feature_types=None if is_frame else booster.feature_types,
+        enable_categorical=True,
+    )
+    return booster.predict(matrix, output_margin=output_margin)
 
 
-@dataclass(frozen=True)
-class LogOdds:
-    """The log-odds of probabilities of classes: of the second of two, of each of more."""
-
-    probabilities: Callable[[Any], Any]
-
-    def __call__(self, rows: Table) -> FloatArray:
-        """Return the log-odds, (n,) or (n, K)."""
-        shares = np.asarray(self.probabilities(rows), dtype=np.float64)
-        if shares.ndim == 2 and shares.shape[1] == 2:  # the two classes
-            shares = shares[:, 1]
-        step = np.finfo(np.float64).eps
-        shares = np.clip(shares, step, 1 - step)
-        return np.log(shares) - np.log1p(-shares)
+def _log_odds(probabilities: Callable[[Any], Any], rows: Table) -> FloatArray:
+    """Return log-odds of probabilities of classes, (n,) of the second of two, or (n, K) of each."""
+    shares = np.asarray(probabilities(rows), dtype=np.float64)
+    if shares.ndim == 2 and shares.shape[1] == 2:  # the two classes
+        shares = shares[:, 1]
+    step = np.finfo(np.float64).eps
+    shares = np.clip(shares, step, 1 - step)
+    return np.log(shares) - np.log1p(-shares)
 
 
-@dataclass(frozen=True)
-class _LogOf:
-    """The linear predictor of a regressor of positive numbers, whose link is the logarithm."""
-
-    predict: Callable[[Any], Any]
-
-    def __call__(self, rows: Table) -> FloatArray:
-        return np.log(np.asarray(self.predict(rows), dtype=np.float64))
+def _log_of(predict: Callable[[Any], Any], rows: Table) -> FloatArray:
+    """Return the linear predictor of a regressor of positive numbers, whose link is the log."""
+    return np.log(np.asarray(predict(rows), dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class _AfterSteps:
-    """What is explained of the last step of a Pipeline, behind the others."""
-
-    steps: Any
-    predict: Callable[[Any], Any]
-
-    def __call__(self, rows: Table) -> Any:
-        return self.predict(self.steps.transform(rows))
+def _after_steps(steps: Any, predict: Callable[[Any], Any], rows: Table) -> Any:
+    """Return what is explained of the last step of a Pipeline, behind the others."""
+    return predict(steps.transform(rows))
 
 
-@dataclass(frozen=True)
-class _TreeSums:
-    """The sums of trees that shap knows, and that their own methods do not return."""
-
-    ensemble: Any
-
-    def __call__(self, rows: Table) -> Any:
-        return self.ensemble.predict(np.asarray(rows))
+def _tree_sums(ensemble: Any, rows: Table) -> Any:
+    """Return the sums of trees that shap knows, and that their own methods do not return."""
+    return ensemble.predict(np.asarray(rows))
 
 
 def predicts_classes(model: object) -> bool:

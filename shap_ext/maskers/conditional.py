@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.conditional import hosted
@@ -21,8 +20,7 @@ from shapley_adapters.conditional.draws import ConditionalDistribution, RowDraws
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Rows
-from ..inputs.backgrounds import Background
-from ..inputs.datasets import checked_dataset, one_array
+from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow
 from ..inputs.models import empty_table
 
@@ -32,7 +30,7 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
 
     Attributes
     ----------
-    background : Background
+    background : Dataset
         The data, and the names of its columns.
     draws : ConditionalDraws
         The distribution, with its random numbers.
@@ -41,7 +39,7 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
         are two features: see `SplitRow`.
     """
 
-    background: Background
+    background: Dataset
     is_split = False
 
     _data = "array or DataFrame, (N, D)"
@@ -61,16 +59,14 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
         dataset = checked_dataset(data, name="data")
         if dataset.is_sparse:
             raise InvalidArgumentError("data is sparse; pass data.toarray().")
-        values = one_array(dataset.values)
+        values = dataset.array()
         if values.ndim != 2:
             raise InvalidArgumentError(f"data has shape {values.shape}; a table of rows is needed.")
-        distribution = fitted(values, dataset.columns)
+        distribution = fitted(values, None if dataset.columns is None else list(dataset.columns))
         if not self.are_rows_drawn:
             values = values.astype(np.float64)
-        columns = None if dataset.columns is None else pd.Index(dataset.columns)
-        self.background = Background(
-            values, columns, dataset.dtypes if self.are_rows_drawn else None
-        )
+        dtypes = dataset.dtypes if self.are_rows_drawn else None
+        self.background = Dataset(values, dataset.columns, dtypes)
         self.draws = checked_draws(distribution, values.shape[1], draws, seed)
 
     # What shap's own explainers ask a masker.
@@ -134,8 +130,7 @@ class Categorical(hosted.Categorical[Rows], ConditionalMasker):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> import shap
+    >>>     >>> import shap
     >>> import shap_ext
     >>> X = pd.DataFrame({"sky": ["blue", "grey"] * 50, "rain": ["no", "yes"] * 50})
     >>> masker = shap_ext.maskers.Categorical(X)
@@ -194,7 +189,7 @@ class DrawnRow(MaskedRow):
                 rows = np.repeat(self.draws.row[None], len(run), axis=0)
             else:
                 rows = self._drawn(masks[run]).reshape(-1, len(self.draws.row))
-            masked.append(MaskedInputs((self.to_model_input(rows),), len(run)))
+            masked.append(MaskedInputs(run, (self.to_model_input(rows),)))
         return masked
 
     def _drawn(self, masks: Mask) -> npt.NDArray[Any]:

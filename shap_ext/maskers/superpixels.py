@@ -195,14 +195,15 @@ class SuperpixelRow(MaskedRow):
 
     def masked(self, masks: Mask) -> list[MaskedInputs]:
         """Return the masked images of all masks at once."""
-        return [MaskedInputs((self._masked_images(masks, self.background),), len(masks))]
+        images = self._masked_images(masks, self.background)
+        return [MaskedInputs(np.arange(len(masks)), (images,))]
 
     def masked_once(self, masks: Mask, backgrounds: IntArray) -> list[MaskedInputs]:
         """Return the masked image of each mask with one of the background images."""
         if self.background is None:
             return self.masked(masks)
-        chosen = self.background[backgrounds][:, None]
-        return [MaskedInputs((self._masked_images(masks, chosen),), len(masks))]
+        images = self._masked_images(masks, self.background[backgrounds][:, None])
+        return [MaskedInputs(np.arange(len(masks)), (images,))]
 
     def _masked_images(self, masks: Mask, background: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
         """Return images masked by each mask, (n · B, *shape), with (B, …) or (n, B, …) images."""

@@ -314,7 +314,7 @@ def test_tensors_and_explanations_of_the_same_rows_combine():
             InvalidArgumentError,
             r"\(3, 2\).*\(3, 4\)",
         ),
-        (lambda: AVA(3, DATA), InvalidArgumentTypeError, "attribution_method"),
+        (lambda: AVA(3, DATA), InvalidArgumentTypeError, "attribution_method"),  # type: ignore[arg-type]
         (lambda: AVA(doubled, DATA.numpy()), InvalidArgumentTypeError, "torch.as_tensor"),
         (lambda: AVA(doubled, DATA, n_neighbors=21), InvalidArgumentError, "20 rows"),
         (lambda: AVA(doubled, DATA).attribute(X, target=1), InvalidArgumentError, "no argument"),

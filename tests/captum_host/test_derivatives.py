@@ -10,7 +10,8 @@ from torch import nn
 
 from captum_ext import Exact, OddGP, Shear
 from captum_ext.games.forward_function_game import ForwardFunctionGame
-from captum_ext.inputs.checks import checked_baselines, checked_inputs
+from captum_ext.inputs.baselines import checked_baselines
+from captum_ext.inputs.checks import checked_inputs
 from captum_ext.inputs.feature_groups import from_feature_mask
 from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning

@@ -339,8 +339,8 @@ def test_convex_combinations():
     np.testing.assert_allclose(Convex()(candidates).values, candidates.mean(0), **EXACT)
 
 
-def loss_of_moves(seed=0, largest=False):
-    return sensitivity_loss(numbers(3, 40, 6, 5, seed=seed), numbers(40, 6) > -1.5, largest)
+def loss_of_moves(seed=0):
+    return sensitivity_loss(numbers(3, 40, 6, 5, seed=seed), numbers(40, 6) > -1.5)
 
 
 def losses():
@@ -354,7 +354,6 @@ def losses():
     return {
         "complexity": complexity_loss(candidates),
         "sensitivity": loss_of_moves(),
-        "largest": loss_of_moves(largest=True),
         "faithfulness": unfaithfulness_loss(candidates, subsets, lost),
         "own": criterion_loss(candidates, lambda g: abs(g - 0.3).sum(1)),
     }
@@ -492,7 +491,7 @@ no_name: Any = 3
     [
         (lambda: Centroid("l3"), InvalidArgumentError, "'l3'"),
         (lambda: Centroid(0.5), InvalidArgumentError, "1 ≤ q"),
-        (lambda: Centroid(None), InvalidArgumentTypeError, "None"),
+        (lambda: Centroid(None), InvalidArgumentTypeError, "None"),  # type: ignore[arg-type]
         (lambda: Centroid("l2", 0.5), InvalidArgumentError, "one minimum"),
         (lambda: Centroid("l1", 2), InvalidArgumentError, "power=1 for the median"),
         (lambda: Centroid("kendall", 2), InvalidArgumentError, "power must be 1"),

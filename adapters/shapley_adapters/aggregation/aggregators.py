@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,12 +66,6 @@ class Aggregator:
     def __post_init__(self) -> None:
         checked_choice("scale", self.scale, ("none", *_NORMS))
 
-    @classmethod
-    def with_options_of(cls, owner: object) -> Self:
-        """Return the aggregator whose options are attributes of an object of a host."""
-        options: Any = fields(cls)  # type: ignore[arg-type] # of a subclass
-        return cls(**{option.name: getattr(owner, option.name) for option in options})
-
     @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Combine candidates, (G, …, M), or a sequence of arrays, tensors and Explanations.
@@ -114,22 +108,24 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class Centroid(Aggregator):
-    """The explanation nearest to all candidates, by a power of a distance.
+    """The explanation nearest to several others, by a power of a distance.
 
-    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura). It is the mean for the Euclidean distance
-    and p = 2, the median of each feature for ℓ1 and p = 1, and the ranking of the Kemeny–Young rule
-    for Kendall's distance.
+    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
+    model explanations). The mean lowers the noise of explanations whose errors are independent. The
+    median ignores single outliers. The Kemeny–Young rule uses only their rankings. The mean of
+    Shapley estimates sums to the model's output; medians and ranks do not.
 
-    Attributes
+    Parameters
     ----------
     distance : {"l2", "l1", "kendall"} or float
         D: Euclidean, ℓ1, Kendall's between rankings, or the order q ≥ 1 of a norm ℓq. By default,
         with p = 2, the mean.
     power : float, optional
-        p ≥ 1; by default q, so that features are independent of each other. p = 1 with ℓ2 is the
-        geometric median, to 1e-12 of its size. With ℓ1 and with Kendall's distance p must be 1.
+        p ≥ 1; by default q, so that features are independent of each other. `distance="l1"` is the
+        median, `distance="l2", power=1` the geometric median, to 1e-12 of its size. With ℓ1 and
+        with Kendall's distance p must be 1.
     scale : {"none", "l1", "l2", "max"}
-        The norm by which the candidates of each input are scaled first, to their mean norm.
+        The norm by which the explanations of each row are scaled first, to their mean norm.
         `"none"`: no scaling.
     order : {"value", "magnitude"}
         Whether Kendall's distance ranks features by attributions or by their absolute values. The
@@ -139,8 +135,8 @@ class Centroid(Aggregator):
         `rankings` of the aggregate holds the bound that proves each of them, or the gap.
     """
 
-    distance: Any = "l2"
-    power: Any = None
+    distance: str | float = "l2"
+    power: float | None = None
     scale: str = "none"
     order: str = "value"
     approximate: bool = False
@@ -191,24 +187,25 @@ class Convex(Aggregator):
 
 @dataclass(frozen=True)
 class LowComplexity(Aggregator):
-    """An explanation that is no more complex than any candidate, from the region that they span.
+    """An explanation no more complex than any of several, from the region that they span.
 
-    Bhatt, Weller and Moura show two algorithms in a figure only; `descend` and `shrink` are our
-    interpretations of them.
+    The complexity is the entropy of ``|φ_i| / Σ|φ|``. Bhatt, Weller and Moura (Evaluating and
+    aggregating feature-based model explanations) show two algorithms in a figure only; these are
+    our interpretations of them. Neither result sums to the model's output.
 
-    Attributes
+    Parameters
     ----------
     method : {"descent", "shrinking"}
-        `"descent"` moves from each candidate towards the mean, and from the mean towards each
-        candidate, one coordinate at a time. The result lies in the box that the candidates span.
-        `"shrinking"` shrinks the convex hull of the candidates towards points of low complexity.
-        The result is a convex combination. Its complexity is below that of every candidate only if
-        candidates differ in the sign of a feature.
+        `"descent"` moves from each explanation towards their mean, and from the mean towards each,
+        one feature at a time, and keeps a step only if the complexity falls. The result lies in the
+        box that they span. `"shrinking"` shrinks their convex hull towards points of low
+        complexity. The result is a convex combination. Its complexity is below that of every
+        explanation only if they differ in the sign of a feature.
     scale : {"none", "l1", "l2", "max"}
         As in `Centroid`. The complexity does not depend on the size, but the mean and the region
         do.
     n_steps : int
-        Number of steps of each coordinate from start to end (descent).
+        Number of steps of each feature from start to end (descent).
     n_rounds : int
         Largest number of rounds (shrinking).
     tolerance : float

@@ -37,10 +37,8 @@ def complexity_loss(candidates: FloatArray) -> Loss:
     return lambda weights: entropy_of_shares(combined(weights, candidates))
 
 
-def sensitivity_loss(
-    differences: FloatArray, is_neighbour: BoolArray, largest: bool = False
-) -> Loss:
-    """Return distances between combinations for inputs and for neighbours; convex in the weights.
+def sensitivity_loss(differences: FloatArray, is_neighbour: BoolArray) -> Loss:
+    """Return μ_A, mean distances of combinations for inputs and for neighbours; it is convex.
 
     Parameters
     ----------
@@ -48,16 +46,11 @@ def sensitivity_loss(
         Each candidate's explanation of an input minus those of the input's neighbours.
     is_neighbour : array, (R, n)
         Which neighbours count; at least one per input.
-    largest : bool
-        Whether the largest distance is taken, μ_M, instead of the mean, μ_A.
     """
 
     def loss(weights: FloatArray) -> FloatArray:
         distances = np.linalg.norm(combined(weights, differences), axis=2)
-        distances = np.where(is_neighbour, distances, 0.0)
-        return (
-            distances.max(axis=1) if largest else distances.sum(axis=1) / is_neighbour.sum(axis=1)
-        )
+        return np.where(is_neighbour, distances, 0.0).sum(axis=1) / is_neighbour.sum(axis=1)
 
     return loss
 

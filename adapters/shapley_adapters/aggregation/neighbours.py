@@ -42,24 +42,31 @@ class Neighbours:
 
 @write_constructor
 class NeighbourSearch:
-    """How the nearest points of a row are searched and weighted.
+    """A row explained by its nearest rows (AVA): how these are searched, and weighted.
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Rows at a small distance share most of their
+    neighbours, so their explanations differ little: AVA lowers sensitivity. It is itself a Shapley
+    value explanation (Theorem 1), of the weighted average of the neighbours' games. Values and base
+    values therefore sum to the weighted mean of the model's outputs for the neighbours, not to the
+    output for the row.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        k, the number of points that explain a row; by default 10, or as many as there are.
+        k, the number of rows that explain a row; by default 10, or as many as the data have.
     metric : str or callable
-        Any distance of scikit-learn's `pairwise_distances`, or a function of two rows. It may
-        violate the triangle inequality, because it is computed for all points.
+        The distance ρ: any of scikit-learn's `pairwise_distances`, or a function of two rows. It
+        may violate the triangle inequality, because it is computed for all rows.
     metric_params : mapping, optional
         Further arguments of the distance.
     normalized : bool
-        Whether the weights 1/ρ are divided by their sum. The poster does not divide them; the size
-        of the result then depends on the distances of the neighbours.
+        Whether the weights 1/ρ are divided by their sum, so that values keep their scale. The
+        poster does not divide them; the size of the result then depends on the distances.
     at_zero : {"only", "leave_out"}
-        How to treat a point at distance 0, where 1/ρ is infinite. `"only"`: the limit, in which
-        only such points count, with equal weights; normalised weights only. `"leave_out"`: the
-        point is left out, so that a row of the data is explained by other rows.
+        How to treat a neighbour at distance 0, where 1/ρ is infinite. `"only"`: the limit, in which
+        only such neighbours count, with equal weights; normalised weights only. `"leave_out"`: it
+        is left out, so that a row of the data is explained by other rows.
     smoothing : float
         Is added to all distances: 1/(ρ + smoothing). If it is positive, no weight is infinite, and
         `at_zero="only"` has no effect.
@@ -112,13 +119,12 @@ class NeighbourIndex:
 
     def __post_init__(self) -> None:
         n_points = len(self.points)
-        n_neighbors = self.search.n_neighbors or min(_DEFAULT_NEIGHBORS, n_points)
-        if n_points < n_neighbors:
+        self._n_neighbors = self.search.n_neighbors or min(_DEFAULT_NEIGHBORS, n_points)
+        if n_points < self._n_neighbors:
             raise InvalidArgumentError(
-                f"n_neighbors={n_neighbors}, but the data have {n_points} rows. Pass more rows, or "
-                f"n_neighbors={n_points} at most."
+                f"n_neighbors={self._n_neighbors}, but the data have {n_points} rows. Pass more "
+                f"rows, or n_neighbors={n_points} at most."
             )
-        self._n_neighbors = n_neighbors
         try:
             self._distances(self.points[:1])
         except (ValueError, TypeError) as error:

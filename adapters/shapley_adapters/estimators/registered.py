@@ -11,7 +11,7 @@ import copyreg
 import dataclasses
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from inspect import Parameter
 from types import ModuleType
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 import numpy as np
 
 from ..array_types import ValueArray
-from ..constructors import docstring_of, docstring_sections, write_constructor
+from ..constructors import merged_docstring, write_constructor
 from ..errors import EstimatorError, InvalidArgumentError, InvalidArgumentTypeError
 from .protocol import Declaration, Design, DesignRequest, Solution
 
@@ -179,7 +179,7 @@ def options_from(estimator: Any, texts: Mapping[str, str]) -> Callable[[KindT], 
         shared += [texts[structure]] if structure else []
         argument = _IN_EXAMPLES.get(structure or "", "")
         examples = texts["examples"].format(name=kind.__name__, argument=argument)
-        kind.__doc__ = _merged_docstring((make, kind), shared, examples)
+        kind.__doc__ = merged_docstring((make, kind), shared, examples)
         return write_constructor(kind)
 
     return decorate
@@ -221,22 +221,6 @@ def class_from_estimator(
     options_from(estimator, texts | {"examples": ""})(kind)
     kind._estimator = lambda self: with_checks(base._estimator(self))
     return kind
-
-
-def _merged_docstring(owners: Sequence[Any], shared: Sequence[str], examples: str) -> str:
-    """Return the sections of several docstrings; `shared` begins the parameters.
-
-    The lines of shared texts are indented as in a class.
-    """
-    parameters = "\n".join(shared).replace("\n    ", "\n")
-    merged = {"": "", "Parameters": parameters}
-    for owner in owners:
-        for title, section in docstring_sections(owner).items():
-            between = "\n" if title == "Parameters" else "\n\n"
-            merged[title] = f"{merged.get(title, '')}{between}{section}".strip()
-    if examples:
-        merged.setdefault("Examples", examples)
-    return docstring_of(merged)
 
 
 def _annotation(option: Parameter) -> Any:
