@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -91,7 +91,7 @@ class PairGames:
     """
 
     def __init__(
-        self, values_of: list[Callable[[BoolArray], FloatArray]], n_players: int, truth: FloatArray,
+        self, values_of: Sequence[Callable[[BoolArray], FloatArray]], n_players: int, truth: FloatArray,
         peers: tuple[Approximator, ...] = PEERS,
     ) -> None:  # fmt: skip
         self.values_of, self.n_players, self.truth = values_of, n_players, truth
@@ -249,7 +249,9 @@ def measured(
             values, errors = pairs.values[:, :, 0], pairs.standard_errors[:, :, 0]
             found[name] = {**_scores(values, games.truth), **_held(values, errors, games.truth),
                            "seconds": seconds}  # fmt: skip
-    for peer, truth in games.peers.items() if worker else ():
+    for peer, truth in games.peers.items():
+        if worker is None:
+            break
         try:
             answers = [
                 worker.explain(peer, value, games.n_players, budget, row, of_size=2)

@@ -98,7 +98,7 @@ def differences(results: Sequence[Result]) -> list[str]:
     A network may have nothing to compare, such as no digit that it gets wrong.
     """
     compared = [one.comparisons for one in results if one.comparisons]
-    said = {
+    said: dict[str, list[Any]] = {
         "code": [one.origin["code"] for one in results],
         "quantities": [
             {
@@ -136,12 +136,12 @@ def _imported(tree: ast.Module, folder: Path) -> Iterator[Path]:
     """Yield where the modules that a module imports would be, were they of the benchmarks."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            names = [node.module] if node.module else [name.name for name in node.names]
+            names = [node.module] if node.module else [one.name for one in node.names]
             for name in names:
                 yield (folder if node.level else FOLDER.parent) / f"{name}.py"
         elif isinstance(node, ast.Import):
-            for name in node.names:
-                yield FOLDER.parent / f"{name.name}.py"
+            for one in node.names:
+                yield FOLDER.parent / f"{one.name}.py"
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
