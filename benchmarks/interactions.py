@@ -91,9 +91,12 @@ class PairGames:
     """
 
     def __init__(
-        self, values_of: Sequence[Callable[[BoolArray], FloatArray]], n_players: int, truth: FloatArray,
+        self,
+        values_of: Sequence[Callable[[BoolArray], FloatArray]],
+        n_players: int,
+        truth: FloatArray,
         peers: tuple[Approximator, ...] = PEERS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.values_of, self.n_players, self.truth = values_of, n_players, truth
         self.peers = dict.fromkeys(peers, truth)
 
