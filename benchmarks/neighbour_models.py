@@ -10,9 +10,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from coalition_games import FloatArray
 from neighbour_texts import LETTERS, co_occurrence_vectors, letters, texts, vocabulary
 from torch import Tensor, nn
 
@@ -93,6 +96,55 @@ class Case:
     def is_text(self) -> bool:
         """Whether the players are words."""
         return len(self.items[0].shape) == 1
+
+
+Contender = Callable[[nn.Module, Item, int, int], tuple[FloatArray, int]]
+"""Takes model, input, budget and seed; returns attributions, (M,), and the evaluations spent."""
+
+
+def ours(kind: type[Any], **options: Any) -> Contender:
+    """Return a contender by one of our attributions of captum."""
+
+    def explain(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
+        attribution = kind(model, seed=seed, value_function="log_probability", **options)
+        attribution.attribute(
+            item.inputs, baselines=item.baseline, feature_mask=item.mask, n_samples=budget
+        )
+        made = attribution.last_estimate
+        return made.values[0, :, 0], int(made.evaluations[0])
+
+    return explain
+
+
+def masked(item: Item, present: npt.NDArray[np.bool_]) -> torch.Tensor:
+    """Return the input with absent players at the baseline, for each coalition, (P, M)."""
+    where = torch.from_numpy(present)[:, item.mask[0].flatten()]
+    spread = where.reshape(-1, *item.mask.shape[1:])
+    return torch.where(spread, item.inputs, item.baseline)
+
+
+def log_probabilities(
+    model: nn.Module, item: Item, present: npt.NDArray[np.bool_], target: int
+) -> FloatArray:
+    """Return the log-probability of a class for each coalition, (P,)."""
+    with torch.no_grad():
+        parts = [
+            torch.log_softmax(model(masked(item, some)).double(), dim=1)[:, target]
+            for some in np.array_split(present, -(-len(present) // 256))
+        ]
+    return torch.cat(parts).numpy()
+
+
+def log_odds(
+    model: nn.Module, item: Item, present: npt.NDArray[np.bool_], target: int
+) -> FloatArray:
+    """Return the log-odds of a class for each coalition, (P,)."""
+    logs = log_probabilities(model, item, present, target)
+    odds: FloatArray = logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
+    return odds
+
+
+# --- networks ---
 
 
 class WordCNN(nn.Module):

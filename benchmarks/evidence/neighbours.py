@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from coalition_games import FloatArray
-from neighbour_contenders import Contender, log_probabilities, ours
-from neighbour_models import Case, build
+from neighbour_models import Case, Contender, build, log_odds, log_probabilities, ours
 from neighbour_models import Item as Input
-from neighbours_accuracy import SHARES, changes_by_masking
 from sklearn.linear_model import Ridge
 from torch import nn
 
@@ -27,6 +25,7 @@ _PLAIN = "SampleShapley"
 _KERNEL_WIDTH = 0.25
 """Of LIME for texts: 25, for distances in percent."""
 
+SHARES = np.array([0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
 _MEASURED = (SHARES > 0) & (SHARES <= 0.3)
 """The mean change over these shares of masked features is one number for a curve."""
 
@@ -107,6 +106,17 @@ def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[Fl
 def _target(model: nn.Module, item: Input) -> int:
     with torch.no_grad():
         return int(model(item.inputs).argmax())
+
+
+def changes_by_masking(model: nn.Module, item: Input, attributions: FloatArray) -> FloatArray:
+    """Return how the log-odds of the predicted class change, for each share of masked features."""
+    ranks = np.argsort(np.argsort(-attributions, kind="stable"), kind="stable")
+    present = ranks >= np.round(SHARES * item.n_players)[:, None]
+    with torch.no_grad():
+        target = int(model(item.inputs).argmax())
+    odds = log_odds(model, item, present, target)
+    changes: FloatArray = odds - odds[0]
+    return changes
 
 
 @cache

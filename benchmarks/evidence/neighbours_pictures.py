@@ -14,18 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from coalition_games import FloatArray
-from neighbour_contenders import log_probabilities
-from neighbour_models import Case, _split, build
+from neighbour_models import Case, _split, build, log_probabilities
 from neighbour_models import Item as Input
 from neighbour_texts import texts, vocabulary
-from neighbours_accuracy import SHARES, changes_by_masking
 from scipy.ndimage import binary_dilation
 from torch import nn
 
 import captum_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-from .neighbours import contenders
+from .neighbours import SHARES, changes_by_masking, contenders
 from .pictures import picture
 
 _SENTENCE = "It is not heartwarming or entertaining. It just sucks."
