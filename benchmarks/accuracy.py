@@ -24,13 +24,11 @@ from typing import Any
 
 import numpy as np
 from cases import TITLES, prepare
-from coalition_games import FloatArray
 from data_files import add_folder_arguments
 from explained_models import Case
-from large_contenders import PARTITION, PEERS, Explain, by_shapiq, explain
-from large_games import LargeGame
+from games import FloatArray, LargeGame
+from peers import APPROXIMATORS, PARTITION, PEERS, Explain, ShapiqWorker, by_shapiq, explain
 from scores import Ratio, ratio_of, standard_error
-from shapiq_contenders import APPROXIMATORS, ShapiqWorker
 
 from shapley_adapters.errors import BudgetError
 

@@ -35,12 +35,12 @@ import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
-from coalition_games import TabulatedGame
+from games import TabulatedGame
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
-from zoo_models import all_coalitions
+from zoo_games import all_coalitions
 
 import captum_ext
 import shap_ext  # noqa: F401  registers the algorithms

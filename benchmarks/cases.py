@@ -9,7 +9,7 @@ import adult
 import numpy as np
 import torch
 from explained_models import Case, ReferenceValues
-from large_games import converged
+from games import converged
 from table_models import breast_cancer, table_network, table_trees
 from tables import companies, news
 

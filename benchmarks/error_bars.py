@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
-from core_games import CoreGame, core_game, share_inside
+from games import BoolArray, CoreGame, FloatArray, IntArray, TabulatedGame, core_game, share_inside
 from zoo_games import KINDS
 
 import shapley_adapters as core

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import shap
-from coalition_games import FloatArray, IntArray, ModelGame, TabulatedGame, tabulate
+from games import FloatArray, IntArray, ModelGame, TabulatedGame, tabulate
 from network_training import InputArray
 
 import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms

@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 import pages
 import pandas as pd
-from coalition_games import BoolArray, FloatArray, IntArray
-from large_contenders import CountedGame
-from large_games import Values, attention, in_blocks
+from games import BoolArray, FloatArray, IntArray, Values, attention, in_blocks
+from peers import CountedGame
 from scipy.stats import betabinom, binom
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import Lasso

@@ -31,12 +31,11 @@ import numpy as np
 import pandas as pd
 import shap
 import torch
-from coalition_games import FloatArray
 from data_files import add_folder_arguments
-from large_contenders import Answer, CountedGame, Explain, by_kernel, by_ours, explain
-from large_games import LargeGame, converged
+from games import FloatArray, LargeGame, converged
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
+from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain
 from torch import nn
 
 import shap_ext

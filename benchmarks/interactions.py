@@ -33,13 +33,11 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import shap
-from coalition_games import BoolArray, FloatArray, IntArray
-from core_games import CoreGame
 from data_files import add_folder_arguments
-from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
+from games import BoolArray, CoreGame, FloatArray, IntArray
+from peers import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
-from zoo_games import tabulated
-from zoo_models import all_coalitions
+from zoo_games import all_coalitions, tabulated
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError

@@ -45,7 +45,7 @@ import shap
 import torch
 from captum.attr import ShapleyValueSampling
 from matplotlib.figure import Figure
-from shapiq_contenders import APPROXIMATORS, Approximator, ShapiqWorker, UnusableBudgetError
+from peers import APPROXIMATORS, Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neural_network import MLPRegressor

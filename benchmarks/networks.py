@@ -32,9 +32,9 @@ import pandas as pd
 import torch
 from adult import training_rows
 from cases import prepare
-from coalition_games import FloatArray, ModelGame
 from data_files import add_folder_arguments
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
+from games import FloatArray, ModelGame
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1

@@ -30,8 +30,7 @@ import captum.attr
 import numpy as np
 import shap
 import torch
-from coalition_games import BoolArray, FloatArray, IntArray
-from core_games import CoreGame
+from games import BoolArray, CoreGame, FloatArray, IntArray
 from workloads import WORKLOADS, Workload
 
 import shap_ext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from coalition_games import FloatArray
+from games import FloatArray
 
 _NORMAL_95 = 1.96
 

@@ -10,8 +10,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 import shap
-from coalition_games import FloatArray
 from explained_models import ExplainedModel, Margin, ReferenceValues
+from games import FloatArray
 from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from sklearn.datasets import load_breast_cancer
 from tables import Table

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from coalition_games import FloatArray, IntArray
 from data_files import data_file, in_turns, parts
+from games import FloatArray, IntArray
 from network_training import InputArray, LabelArray
 from sklearn.preprocessing import QuantileTransformer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from coalition_games import FloatArray
+from games import FloatArray
 from scipy.ndimage import gaussian_filter
 from torch import Tensor, nn
 

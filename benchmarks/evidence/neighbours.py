@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from coalition_games import FloatArray
+from games import FloatArray
 from neighbour_models import Case, Contender, build, log_odds, log_probabilities, ours
 from neighbour_models import Item as Input
 from sklearn.linear_model import Ridge

@@ -13,10 +13,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import torch
-from coalition_games import FloatArray
-from neighbour_models import Case, _split, build, log_probabilities
+from games import FloatArray
+from neighbour_models import Case, _split, build, log_probabilities, texts, vocabulary
 from neighbour_models import Item as Input
-from neighbour_texts import texts, vocabulary
 from scipy.ndimage import binary_dilation
 from torch import nn
 

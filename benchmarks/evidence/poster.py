@@ -20,7 +20,7 @@ import captum.attr
 import numpy as np
 import numpy.typing as npt
 import torch
-from coalition_games import BoolArray, FloatArray, IntArray
+from games import BoolArray, FloatArray, IntArray
 from torch import Tensor, nn
 
 from captum_ext import OddGP, Shear

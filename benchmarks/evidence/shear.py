@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import scipy.special
 import scipy.stats
-from coalition_games import FloatArray, TabulatedGame
-from core_games import core_game
+from games import FloatArray, TabulatedGame, core_game
 
 from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import comb
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, TabulatedGame
+from games import BoolArray, FloatArray, TabulatedGame
 
 Estimate = Callable[[TabulatedGame, int, np.random.Generator], FloatArray]
 """A game, N, and the source of randomness to attributions, (R, M)."""

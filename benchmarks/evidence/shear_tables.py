@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from coalition_games import FloatArray, IntArray, TabulatedGame, tabulate
 from data_files import parts
+from games import FloatArray, IntArray, TabulatedGame, tabulate
 from network_training import InputArray, LabelArray, accuracy, trained_network
 from torch import Tensor, nn
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from coalition_games import FloatArray
+from games import FloatArray
 
 import captum_ext
 from shapley_adapters.criteria import ranking_accuracy

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from coalition_games import FloatArray
+from games import FloatArray
 
 import shap_ext
 from shap_ext.explainers.amortized_explainer import AmortizedExplainer

@@ -11,7 +11,7 @@ import captum.attr
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from coalition_games import FloatArray
+from games import FloatArray
 from torch import Tensor, nn
 
 import captum_ext

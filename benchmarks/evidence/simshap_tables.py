@@ -11,9 +11,9 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import shap
-from coalition_games import FloatArray
 from data_files import parts
 from explained_models import Margin
+from games import FloatArray
 from network_training import InputArray, LabelArray
 from tables import companies, news
 
