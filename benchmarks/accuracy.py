@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import TITLES, prepare
 from data_files import add_folder_arguments
-from explained_models import Case
 from games import FloatArray, LargeGame
+from models import TITLES, Case, prepare
 from peers import APPROXIMATORS, PARTITION, PEERS, Explain, ShapiqWorker, by_shapiq, explain
 from scores import Ratio, ratio_of, standard_error
 

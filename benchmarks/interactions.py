@@ -28,13 +28,13 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import adult
 import lightgbm
 import numpy as np
 import pandas as pd
 import shap
 from data_files import add_folder_arguments
 from games import BoolArray, CoreGame, FloatArray, IntArray
+from models import adult
 from peers import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
 from zoo_games import all_coalitions, tabulated
@@ -208,7 +208,7 @@ def games_of(name: str, options: argparse.Namespace) -> PairGames:
         X, labels = load_breast_cancer(return_X_y=True)
         return _trees(X, labels.astype(float), options.rows)
     if name == "adult":
-        explained = adult.prepare(options.data, options.cache, options.rows)
+        explained = adult(options.data, options.cache, options.rows)
         return _of_tables(explained.tabulated().table)
     return _of_tables(tabulated(name, 12, options.rows))
 

@@ -30,11 +30,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from adult import training_rows
-from cases import prepare
 from data_files import add_folder_arguments
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
 from games import FloatArray, ModelGame
+from models import adult_rows, companies, news, prepare
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1
@@ -43,7 +42,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from tables import companies, news
 
 import shap_ext
 
@@ -172,7 +170,7 @@ def table_task(name: str, n_training: int | None, arguments: argparse.Namespace)
     case = prepare(name, arguments.data, arguments.cache, 8 if arguments.quick else CASES[name])
     explained, options = case.explained, {}
     if name.startswith("adult"):
-        rows, n_training = training_rows(arguments.data), n_training or 8000
+        rows, n_training = adult_rows(arguments.data), n_training or 8000
     else:
         table = (news if name.startswith("news") else companies)(arguments.data)
         rows = table.training_scores if name.endswith("net") else table.training

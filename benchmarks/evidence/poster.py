@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import adult
 import captum.attr
 import numpy as np
 import numpy.typing as npt
 import torch
 from games import BoolArray, FloatArray, IntArray
+from models import ADULT_NUMBERS, adult
 from torch import Tensor, nn
 
 from captum_ext import OddGP, Shear
@@ -106,12 +106,12 @@ class _TwoSides(nn.Module):
 
 
 def _adult(setting: Setting, n_rows: int, n_pool: int) -> _Set:
-    explained = adult.prepare(setting.data, setting.cache, n_rows + n_pool, seed=setting.seed)
+    explained = adult(setting.data, setting.cache, n_rows + n_pool, seed=setting.seed)
     rows, pool = np.split(explained.rows, [n_rows])
     return _Set(
         "Adult", _TwoSides(copy.deepcopy(explained.model.network)).eval(), rows, pool,
         explained.reference.astype(rows.dtype), explained.player_of_column[None],
-        0.2, np.isin(explained.column_names, adult.CONTINUOUS), 106, explained.accuracy,
+        0.2, np.isin(explained.column_names, ADULT_NUMBERS), 106, explained.accuracy,
     )  # fmt: skip
 
 
