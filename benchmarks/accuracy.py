@@ -26,7 +26,16 @@ import numpy as np
 from data_files import add_folder_arguments
 from games import FloatArray, LargeGame
 from models import TITLES, Case, prepare
-from peers import APPROXIMATORS, PARTITION, PEERS, Explain, ShapiqWorker, by_shapiq, explain
+from peers import (
+    APPROXIMATORS,
+    PARTITION,
+    PEERS,
+    Explain,
+    ShapiqWorker,
+    by_shapiq,
+    explain,
+    limit_of,
+)
 from scores import Ratio, ratio_of, standard_error
 
 from shapley_adapters.errors import BudgetError
@@ -130,7 +139,7 @@ def by_ours(
     """Explain all rows through `shap.Explainer`."""
     explainer = case.explained.explainer(algorithm, seed, **options)
     try:
-        explanation = explainer(case.explained.rows, max_evals=budget, silent=True)
+        explanation = explainer(case.explained.rows, max_evals=limit_of(budget), silent=True)
     except BudgetError:
         return None
     return np.asarray(explanation.values)

@@ -35,7 +35,7 @@ from data_files import add_folder_arguments
 from games import FloatArray, LargeGame, converged
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
-from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain
+from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, limit_of
 from torch import nn
 
 import shap_ext
@@ -302,8 +302,8 @@ def with_tree(explainer: type, tree: PlayerTree) -> Explain:
         clustering = tree.to_linkage(game.game.n_players)
         masker = shap.maskers.Partition(background, clustering=clustering)
         np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
-        # Partition counts the ends apart; ours look for noise, by up to 4 % more evaluations.
-        limit = budget - 2 if explainer is shap.explainers.Partition else round(0.95 * budget)
+        # Partition counts the ends apart.
+        limit = budget - 2 if explainer is shap.explainers.Partition else limit_of(budget)
         found = explainer(game, masker)(row, max_evals=limit, silent=True)
         return Answer(np.asarray(found.values)[0])
 

@@ -264,14 +264,20 @@ Explain = Callable[[CountedGame, int, int], Answer]
 """A game, evaluations and a seed to attributions."""
 
 
+def limit_of(budget: int) -> int:
+    """Return the `max_evals` with which ours evaluate at most so often.
+
+    To look for noise, a call evaluates four of its coalitions, or one of 32, once more.
+    """
+    return max(4, min(budget - 4, int((budget - 2) * 32 / 33)))
+
+
 def by_ours(algorithm: str, game: CountedGame, budget: int, seed: int) -> Answer:
     """Explain by an explainer of ours, through shap."""
     background, row = game.columns
     masker = shap.maskers.Independent(background)
     explainer = shap.Explainer(game, masker, algorithm=algorithm, seed=seed)
-    # From 100 on, a call evaluates two coalitions twice, which come on top: it looks for noise.
-    limit = budget if budget < 100 else budget - 2
-    values = np.asarray(explainer(row, max_evals=limit, silent=True).values)[0]
+    values = np.asarray(explainer(row, max_evals=limit_of(budget), silent=True).values)[0]
     lower, upper = explainer.last_estimate.interval()
     exact, rounding = game.game.exact, 1e-9 * np.abs(game.game.exact).sum()
     inside = (lower[0, :, 0] - rounding <= exact) & (exact <= upper[0, :, 0] + rounding)

@@ -40,6 +40,14 @@ def test_large_games_have_the_values_of_enumeration(script, kind):
         np.testing.assert_allclose(game.exact, expected, rtol=0, atol=1e-12 * scale)
 
 
+@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares", "randomorder"])
+def test_ours_take_no_more_evaluations_than_their_peers(script, algorithm):
+    """Or `explain` would leave them out: a call looks for noise beside its budget."""
+    peers, game = script("peers"), script("games").sub_games(50, 0)
+    for budget in (12, 50, 100, 200, 400, 1000):
+        assert peers.explain(peers.OURS[algorithm], game, budget, 0) is not None
+
+
 def test_sums_of_sub_games_leave_players_out(script):
     game = script("games").sub_games(200, 0, share=0.1)
     assert (game.exact != 0).sum() == 20
