@@ -33,7 +33,7 @@ print(json.dumps(failed))
 @pytest.mark.slow
 def test_every_script_can_be_imported():
     names = sorted(path.stem for path in FOLDER.glob("*.py"))
-    assert {"model_rows", "neighbours_accuracy", "accuracy", *OF_OTHER_ENVIRONMENTS} <= set(names)
+    assert {"model_rows", "graphs", "accuracy", *OF_OTHER_ENVIRONMENTS} <= set(names)
     places = [FOLDER, ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(p) for p in places if p)}
     done = subprocess.run(
