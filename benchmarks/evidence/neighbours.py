@@ -245,9 +245,7 @@ _MASKED = 0.2
 _NEAR = 1
 """Pixels around a digit that are near it."""
 
-_PLAIN = "SampleShapley"
 _NEGATIVE = 0
-_PAPER = "L- and C-Shapley"
 
 
 # --- words ---

@@ -21,7 +21,7 @@ thirds of SHEAR's error (item `shear-antithetic`). See the [errata](errata.md).
 
 In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
 `python -m evidence page` writes this page. `benchmarks/evidence.md` has the sentences, numbers and
-controls. Items carry the number of their table or figure.
+controls.
 
 {words()}
 

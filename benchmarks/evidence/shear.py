@@ -749,8 +749,6 @@ _ITEMS_2_TO_5 = (
 )  # fmt: skip
 
 
-_PER_PLAYER = (8, 16, 32, 64)
-_SHEAR, _PLAIN = "SHEAR", "PS"
 _PUBLISHED_PACES: Mapping[str, Mapping[str, Sequence[float]]] = {
     "census": {
         _SHEAR: (93, 71, 85, 88),
@@ -825,8 +823,6 @@ def _draw_paces(found: Mapping[tuple[str, int], tuple[float, float]], path: Path
             paces, accuracies = zip(*(found[name, n] for n in _PER_PLAYER), strict=True)
             panel.plot(paces, accuracies, marker="o", label=name)
 
-
-_PAPER = "SHEAR"
 
 _FAST = Claim(
     "it provides more accurate explanations than baseline methods, thus having better throughput "
