@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
+README = (FOLDER / "README.md").read_text("utf-8")
 OF_OTHER_ENVIRONMENTS = {"shapiq_worker": "shapiq"}
 """Scripts whose package the tests do not install, and that package."""
 
@@ -45,6 +47,19 @@ def test_every_script_can_be_imported():
         if package in failed.get(name, ""):
             del failed[name]
     assert not failed
+
+
+def test_the_readme_lists_all_commands():
+    """Fifteen, of which the evidence is a package; `mutations.py` is a tool of the tests."""
+    main = 'if __name__ == "__main__"'
+    commands = {path.name for path in FOLDER.glob("*.py") if main in path.read_text("utf-8")}
+    commands -= {f"{name}.py" for name in OF_OTHER_ENVIRONMENTS} | {"mutations.py"}
+    listed = re.findall(r"^\| `(\w+\.py|python -m \w+)` \|", README, re.MULTILINE)
+    assert len(listed) == 15
+    assert set(listed) == commands | {"python -m evidence"}
+    for page in (ROOT / "docs").glob("*.md"):
+        named = set(re.findall(r"benchmarks/(\w+\.py)", page.read_text("utf-8")))
+        assert named <= commands, page
 
 
 def is_any(annotation):
