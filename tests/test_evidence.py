@@ -172,7 +172,7 @@ def test_the_code_of_a_result_is_all_that_its_item_imports(tmp_path, monkeypatch
     monkeypatch.setattr(results, "FOLDER", tmp_path / "evidence_results")
     folder, texts = tmp_path / "evidence", {"item": "from .other import f", "other": "import games"}
     folder.mkdir()
-    monkeypatch.setattr(results.inspect, "getfile", lambda _: str(folder / "item.py"))
+    monkeypatch.setattr("inspect.getfile", lambda _: str(folder / "item.py"))
 
     def code(games):
         for name, text in texts.items():
