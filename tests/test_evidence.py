@@ -159,10 +159,10 @@ def test_a_verdict_says_without_how_many_networks_it_is_the_same():
     from evidence.catalogue import ITEMS
     from evidence.page import stability
 
-    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0)) == "4 of 4"
-    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99)) == "0 of 3"  # two are too few
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0)) == "4/4"
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99)) == "0/3"  # two are too few
     # Without the last one, all agree; without any other, the comparison is as open as with all.
-    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0, 0.1)) == "4 of 5"
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0, 0.1)) == "4/5"
 
 
 @needs_torch

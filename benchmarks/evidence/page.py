@@ -69,7 +69,7 @@ def stability(item: Item, results: Sequence[Result]) -> str:
         return "–"
     known = verdict(evidence(item, results))
     others = [evidence(item, [one for one in results if one is not left]) for left in results]
-    return f"{sum(verdict(other) == known for other in others)} of {len(results)}"
+    return f"{sum(verdict(other) == known for other in others)}/{len(results)}"
 
 
 def _summary(items: Sequence[Item], results: Mapping[str, Sequence[Result]]) -> str:
