@@ -35,7 +35,7 @@ _LEAST_CHANGE = 0.5
 
 @dataclass(frozen=True)
 class Images:
-    """The network, _images_of to train on and to explain, and the predicted classes of these."""
+    """The network, images to train on and to explain, and the predicted classes of these."""
 
     network: nn.Sequential
     training: Tensor
@@ -53,14 +53,14 @@ class Images:
 
 @cache
 def _images_of(setting: Setting, n_training: int, n_shown: int, epochs: int) -> Images:
-    """Train the network or read it from the cache, and take _images_of that it classifies right.
+    """Train the network or read it from the cache, and take images that it classifies right.
 
-    The split is CIFAR-10's own; another seed takes other _images_of of both parts.
+    The split is CIFAR-10's own; another seed takes other images of both parts.
     """
     seed = setting.seed
     parts = [np.load(setting.data / file) for file in _FILES]
     (x, y), (x_test, y_test) = (
-        _standardised(part["_images_of"], part["labels"], seed) for part in parts
+        _standardised(part["images"], part["labels"], seed) for part in parts
     )
     network = _trained(x, y, epochs, setting.cache, seed)
     with torch.no_grad():
@@ -73,14 +73,14 @@ def _images_of(setting: Setting, n_training: int, n_shown: int, epochs: int) -> 
 
 
 def _standardised(pixels: FloatArray, labels: FloatArray, seed: int) -> tuple[Tensor, Tensor]:
-    """Return _images_of with 0 for grey, and labels, in an order that mixes the classes."""
+    """Return images with 0 for grey, and labels, in an order that mixes the classes."""
     order = np.random.default_rng(seed).permutation(len(pixels))
     x = torch.tensor(np.moveaxis(pixels[order] / 255.0, 3, 1) - 0.5, dtype=torch.float32) * 4
     return x, torch.tensor(labels[order].astype(np.int64))
 
 
 def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -> nn.Sequential:
-    """Return a network that has seen _images_of with random regions at 0, and mirrored ones."""
+    """Return a network that has seen images with random regions at 0, and mirrored ones."""
     key = hashlib.sha256(
         Path(__file__).read_bytes() + f"{epochs} {torch.__version__} {seed}".encode()
     )
@@ -122,7 +122,7 @@ def _network() -> nn.Sequential:
 
 
 def curves(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]:
-    """Return the scaled curves, (_images_of, steps + 1), of _images_of whose logit changes enough.
+    """Return the scaled curves, (images, steps + 1), of images whose logit changes enough.
 
     Insertion goes from the blurred image, scaled to 0, to the image, scaled to 1; deletion from
     the image, scaled to 1, to grey, scaled to 0. The largest attributions come first.
@@ -150,7 +150,7 @@ def _scaled(values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray
 
 
 def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
-    """Return the logits of the predicted classes, (_images_of, steps)."""
+    """Return the logits of the predicted classes, (images, steps)."""
     n_steps = inputs.shape[1]
     with torch.no_grad():
         found = torch.cat([of_images.network(some) for some in inputs.flatten(0, 1).split(512)])
@@ -160,7 +160,7 @@ def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
 
 
 def area(scaled: FloatArray) -> FloatArray:
-    """Return the area under each curve, (_images_of,)."""
+    """Return the area under each curve, (images,)."""
     areas: FloatArray = ((scaled[:, 1:] + scaled[:, :-1]) / 2).mean(axis=1)
     return areas
 
