@@ -33,11 +33,9 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-from coalition_games import BoolArray, FloatArray, IntArray
-from core_games import CoreGame, share_inside
 from drawn_games import KINDS, drawn_game
-from large_games import LargeGame
-from zoo_models import MODELS
+from games import BoolArray, CoreGame, FloatArray, IntArray, LargeGame, share_inside
+from zoo_games import MODELS
 
 import shapley_adapters as core
 

@@ -23,14 +23,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import TITLES, prepare
-from coalition_games import FloatArray
+import pandas as pd
 from data_files import add_folder_arguments
-from explained_models import Case
-from large_contenders import PARTITION, PEERS, Explain, by_shapiq, explain
-from large_games import LargeGame
-from scores import Ratio, ratio_of, standard_error
-from shapiq_contenders import APPROXIMATORS, ShapiqWorker
+from games import FloatArray, LargeGame
+from models import TITLES, Case, prepare
+from peers import (
+    APPROXIMATORS,
+    PARTITION,
+    PEERS,
+    Explain,
+    ShapiqWorker,
+    by_shapiq,
+    explain,
+    limit_of,
+)
 
 from shapley_adapters.errors import BudgetError
 
@@ -60,10 +66,27 @@ class Score:
     errors: FloatArray
     seconds: float
 
-    def ratio_of(self, own: Score) -> Ratio:
-        """Return the errors of another over these, on the rows and seeds of both."""
-        n_seeds, n_rows = np.minimum(self.errors.shape, own.errors.shape)
-        return ratio_of(own.errors[:n_seeds, :n_rows], self.errors[:n_seeds, :n_rows])
+
+def ratio_of(own: FloatArray, others: FloatArray) -> dict[str, float]:
+    """Return the ratio of mean errors on the seeds and rows of both, (S, R), and its interval."""
+    n_seeds, n_rows = np.minimum(own.shape, others.shape)
+    own, others = own[:n_seeds, :n_rows], others[:n_seeds, :n_rows]
+    ratio = float(own.mean() / others.mean())
+    error = standard_error(own - ratio * others) / float(others.mean())
+    # On the scale of logarithms, for errors are positive.
+    factor = float(np.exp(1.96 * error / ratio))
+    return {"ratio": ratio, "from": ratio / factor, "to": ratio * factor}
+
+
+def standard_error(found: FloatArray) -> float:
+    """Return the standard error of the mean over seeds and rows, (S, R).
+
+    The rows of one seed share their draws, so that seeds and rows are taken as crossed.
+    """
+    n_seeds, n_rows = found.shape
+    of_rows = found.mean(axis=0).var(ddof=1) / n_rows
+    of_seeds = found.mean(axis=1).var(ddof=1) / n_seeds if n_seeds > 1 else 0.0
+    return float(np.sqrt(of_rows + of_seeds))
 
 
 def main() -> None:
@@ -96,17 +119,26 @@ def main() -> None:
         for name, attribute in all_contenders(case, worker).items()
         if name == ODDGP or any(word in name for word in words)
     }
-    found: dict[int, dict[str, Score]] = {}
+    lines = []
     for per_player in arguments.per_player:
-        found[per_player] = {}
+        found = {}
         for name, attribute in contenders.items():
             score = measured(attribute, per_player * n_players + 2, arguments.seeds, shapley.values)
             if score is not None:
-                found[per_player][name] = score
+                found[name] = score
+        lines += [
+            {"N": per_player, "contender": name, "rows": score.errors.shape[1],
+             **ratio_of(found[ODDGP].errors, score.errors), "error": score.errors.mean(),
+             "±": standard_error(score.errors), "s a row": score.seconds}
+            for name, score in found.items()
+        ]  # fmt: skip
     if worker is not None:
         worker.close()
-    print_ratios(found)
-    print_errors(found)
+    table = pd.DataFrame(lines)
+    losing = table[table["contender"] != ODDGP].sort_values("ratio", ascending=False)
+    print(f"\n{losing.to_string(index=False, float_format='{:.3g}'.format)}")
+    errors = table.pivot_table(index="contender", columns="N", values="error", sort=False)
+    print(f"\nerrors\n{errors.to_string(float_format='{:.3g}'.format)}")
 
 
 def all_contenders(case: Case, worker: ShapiqWorker | None) -> dict[str, Attribute]:
@@ -133,7 +165,7 @@ def by_ours(
     """Explain all rows through `shap.Explainer`."""
     explainer = case.explained.explainer(algorithm, seed, **options)
     try:
-        explanation = explainer(case.explained.rows, max_evals=budget, silent=True)
+        explanation = explainer(case.explained.rows, max_evals=limit_of(budget), silent=True)
     except BudgetError:
         return None
     return np.asarray(explanation.values)
@@ -172,35 +204,6 @@ def measured(attribute: Attribute, budget: int, n_seeds: int, exact: FloatArray)
             seconds.append((time.perf_counter() - started) / len(values))
             errors.append(np.abs(values - exact[: len(values)]).sum(axis=1))
     return Score(np.array(errors), float(np.median(seconds))) if errors else None
-
-
-def print_ratios(found: dict[int, dict[str, Score]]) -> None:
-    """Print a line for each contender and budget, those first to which `oddgp` loses most."""
-    lines = [
-        (score.ratio_of(of_budget[ODDGP]), per_player, name, score)
-        for per_player, of_budget in found.items()
-        for name, score in of_budget.items()
-        if name != ODDGP
-    ]
-    print(f"\n{'N':>3} {'contender':36}{'rows':>5}{'ratio':>7} {'(interval)':14}{'s a row':>9}")
-    for ratio, per_player, name, score in sorted(lines, key=lambda line: -line[0].of_means):
-        interval = f"({ratio.lower:.2f}–{ratio.upper:.2f})"
-        print(
-            f"{per_player:>3} {name:36}{score.errors.shape[1]:>5}{ratio.of_means:>7.2f} "
-            f"{interval:14}{score.seconds:>9.4f}"
-        )
-
-
-def print_errors(found: dict[int, dict[str, Score]]) -> None:
-    """Print the mean errors with their standard errors, by contender and budget."""
-    names = dict.fromkeys(name for of_budget in found.values() for name in of_budget)
-    print(f"\n{'error':36}" + "".join(f"{f'N = {n}':>18}" for n in found))
-    for name in names:
-        cells = [
-            f"{score.errors.mean():.4g} ± {standard_error(score.errors):.2g}" if score else "–"
-            for score in (of_budget.get(name) for of_budget in found.values())
-        ]
-        print(f"{name:36}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 if __name__ == "__main__":

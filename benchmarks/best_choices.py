@@ -1,39 +1,299 @@
-"""Whether `best` is as exact and as fast as the best fixed choice, losing cells first.
+"""What hosts do by default beside `best`, and whether `best` is as good as the best fixed choice.
 
-    python benchmarks/best_choices.py [--seed 0] [--features 8 13 20 30 60 200] [--outputs 1]
-        [--speeds 1 5 50 1000 20000] [--milliseconds 0 1 10 100] [--each 0] [--rows 20] [--models 2]
+    python benchmarks/best_choices.py [--parts users choices] [--quick] [--seed 0] [--only torch]
+        [--features 8 13 20 30 60 200] [--outputs 1] [--speeds 1 5 50 1000 20000]
+        [--milliseconds 0 1 10 100] [--each 0] [--rows 20] [--models 2]
 
-Models are sums of waves of few features, whose weights and features are drawn from the seed; their
-exact attributions are known by enumeration of each wave. An evaluation takes so many microseconds
-of a clock that the model moves on, so that slow models cost nothing here; our own work takes the
-seconds that it takes. With 0 milliseconds a row, the budget is so many evaluations for each feature
-or, with 0 of them, that of all explainers by default; otherwise the time is `max_seconds`. "shap"
-is what shap takes by default.
+*users*: for each of eight users, shap or captum by default and `best`: errors Σ|φ̂ − φ| over Σ|φ|,
+with φ from all coalitions of the function that is explained, seconds of the second call, and the
+words on the screen (warnings of this package). A host that refuses says so in place of an error.
+Models and data are scikit-learn's, or drawn from the seed.
 
-`best` loses a cell if a fixed choice has less than 1/1.1 of its error and takes at most 1.1 times
-its time, or the other way round; time within `max_seconds` counts as `max_seconds`. Errors are
-Σ|φ̂ − φ| over Σ|φ|, times the sum of processor and model, both over all models of a cell. Choices
-that refuse a cell are left out.
+*choices*: models are sums of waves of few features, drawn from the seed; their exact attributions
+are known by enumeration of each wave. An evaluation takes so many microseconds of a clock that the
+model moves on, so that slow models cost nothing here; our own work takes the seconds that it takes.
+With 0 milliseconds a row, the budget is so many evaluations for each feature or, with 0 of them,
+that of all explainers by default; otherwise the time is `max_seconds`. `best` loses a cell if a
+fixed choice has less than 1/1.1 of its error and takes at most 1.1 times its time, or the other way
+round; time within `max_seconds` counts as `max_seconds`. Errors, times the sum of processor and
+model, are over all models of a cell. Choices that refuse a cell are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import shap
-from coalition_games import TabulatedGame
+import torch
+from captum.attr import ShapleyValueSampling
+from games import TabulatedGame
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
-from zoo_models import all_coalitions
+from zoo_games import all_coalitions
 
+import captum_ext
 import shap_ext  # noqa: F401  registers the algorithms
-from shapley_adapters.errors import BudgetError, InvalidArgumentError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.games import evaluation, value_memory
 from shapley_adapters.pipeline import costs, estimate, one_round
+
+N_COLUMNS = 10
+Row = dict[str, Any]
+"""A line of the table of users."""
+
+
+def exact(value: Callable[[np.ndarray], np.ndarray], n_players: int) -> np.ndarray:
+    """Return Shapley values, (M, K), of a function of coalitions, (n, M)."""
+    parts = np.array_split(all_coalitions(n_players), 64)
+    values = np.concatenate([value(part) for part in parts]).reshape(2**n_players, -1)
+    return TabulatedGame(values.T, n_players).shapley_values().T
+
+
+def exact_rows(function: Callable[[Any], Any], rows: Any, background: Any) -> np.ndarray:
+    """Return Shapley values, (R, M, K), of rows whose absent columns are the background's."""
+    is_frame = isinstance(rows, pd.DataFrame)
+    present, absent = np.asarray(rows), np.asarray(background)
+
+    def value_of(row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        def value(bits: np.ndarray) -> np.ndarray:
+            masked: Any = np.where(bits[:, None], row, absent).reshape(-1, present.shape[1])
+            if is_frame:
+                masked = pd.DataFrame(masked, columns=rows.columns).astype(rows.dtypes)
+            outputs = np.asarray(function(masked), dtype=float)
+            means: np.ndarray = outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
+            return means
+
+        return value
+
+    return np.stack([exact(value_of(row), present.shape[1]) for row in present])
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the answer of the second call, and its seconds."""
+    call()
+    started = time.perf_counter()
+    return call(), time.perf_counter() - started
+
+
+def error(found: Any, wanted: np.ndarray) -> float:
+    """Return the relative error."""
+    found = np.asarray(found, dtype=float).reshape(wanted.shape)
+    return float(np.abs(found - wanted).sum() / np.abs(wanted).sum())
+
+
+def compared(
+    host: Callable[[], Any], ours: Callable[[], Any], best: Any, wanted: np.ndarray
+) -> Row:
+    """Return the line of a host's call and of ours, by the explainer `best`."""
+    try:
+        theirs, their_seconds = timed(host)
+        their_error: float | str = error(theirs, wanted)
+    except Exception as refusal:  # of any kind: what the user sees
+        their_error, their_seconds = type(refusal).__name__, float("nan")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found, seconds = timed(ours)
+    words = {str(one.message) for one in caught if issubclass(one.category, ShapleyExtWarning)}
+    made: Any = best.last_estimate
+    return {
+        "by default": their_error, "its seconds": their_seconds,
+        "best": made.choice.split(":")[0].split(",")[0], "unit": made.unit,
+        "error": error(found, wanted), "seconds": seconds,
+        "words": " / ".join(sorted(words)) or "none",
+    }  # fmt: skip
+
+
+def of_shap(
+    model: Any, function: Any, rows: Any, background: Any, seed: int, by: Any = None
+) -> Row:
+    """Return the line of a table: shap by default, of what `by` is, beside `best` of the model."""
+    wanted, theirs = exact_rows(function, rows, background), model if by is None else by
+    best = shap.Explainer(model, background, algorithm="best", seed=seed)
+
+    def host() -> Any:
+        return shap.Explainer(theirs, background, seed=seed)(rows).values
+
+    return compared(host, lambda: best(rows).values, best, wanted)
+
+
+def cancer() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return ten columns of scikit-learn's breast-cancer data, and the classes."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, :N_COLUMNS], y.to_numpy()
+
+
+def categories(seed: int) -> Row:
+    """LightGBM with a column of categories."""
+    X, y = cancer()
+    size = np.where(X.iloc[:, 3] > X.iloc[:, 3].median(), "large", "small")
+    X = X.assign(size=pd.Categorical(size)).iloc[:, -N_COLUMNS:]
+    model = lightgbm.LGBMClassifier(n_estimators=50, verbose=-1, random_state=seed).fit(X, y)
+
+    def margins(rows: Any) -> Any:
+        return model.predict(rows, raw_score=True)
+
+    return of_shap(model, margins, X[100:103], X[:50], seed)
+
+
+def boosted(seed: int) -> Row:
+    """XGBoost."""
+    import xgboost
+
+    X, y = cancer()
+    model = xgboost.XGBClassifier(n_estimators=50, random_state=seed).fit(X, y)
+
+    def margins(rows: Any) -> Any:
+        return model.predict(rows, output_margin=True)
+
+    return of_shap(model, margins, X[100:103], X[:50], seed)
+
+
+def missing(seed: int) -> Row:
+    """HistGradientBoosting, and rows with NaN."""
+    X, y = cancer()
+    X = X.mask(np.random.default_rng(seed).random(X.shape) < 0.1)  # a tenth of the cells
+    model = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(X, y)
+    function = model.decision_function
+    return of_shap(model, function, X[100:103], X[:50], seed)
+
+
+def many_classes(seed: int) -> Row:
+    """A network with 100 classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2000, N_COLUMNS))
+    y = np.argmax(X @ rng.normal(size=(N_COLUMNS, 100)), axis=1)
+    model = MLPClassifier((64,), max_iter=30, random_state=seed).fit(X, y)
+    function = model.predict_proba
+    return of_shap(model, function, X[100:103], X[:50], seed, function)
+
+
+def image_through_shap(seed: int) -> Row:
+    """Digits of 8 x 8 pixels, as squares of 2 x 4 pixels."""
+    images, labels = load_digits(return_X_y=True)
+    model = MLPClassifier((50,), max_iter=100, random_state=seed).fit(images, labels)
+    squares = (np.arange(8)[:, None] // 4 * 4 + np.arange(8) // 2).ravel()  # 8 players
+
+    def function(masked: Any) -> Any:
+        return model.predict_proba(np.asarray(masked).reshape(-1, 64))
+
+    def value(bits: np.ndarray) -> np.ndarray:
+        return np.asarray(function(np.where(bits[:, squares], images[0], 0.0)))
+
+    def host() -> Any:
+        masker = shap.maskers.Image(np.zeros((8, 8, 1)))
+        image = images[:1].reshape(1, 8, 8, 1)
+        pixels = shap.Explainer(function, masker, seed=seed)(image).values.reshape(64, 10)
+        return np.stack([pixels[squares == index].sum(axis=0) for index in range(8)])
+
+    groups = {f"square {index}": np.flatnonzero(squares == index).tolist() for index in range(8)}
+    best = shap.Explainer(function, np.zeros((1, 64)), algorithm="best", seed=seed, groups=groups)
+    return compared(host, lambda: best(images[:1]).values, best, exact(value, 8)[None])
+
+
+def network(net: Any, x: Any, mask: Any, seed: int) -> Row:
+    """Return the line of captum's Shapley values by default, and ours."""
+    index = torch.arange(x[0].numel()).reshape(x.shape) if mask is None else mask
+    n_players, flat = int(index.max()) + 1, index.reshape(-1).numpy()
+    firsts = [int(np.flatnonzero(flat == player)[0]) for player in range(n_players)]
+
+    def value(bits: np.ndarray) -> np.ndarray:
+        present = torch.as_tensor(bits[:, flat]).reshape(-1, *x.shape[1:])
+        with torch.no_grad():
+            return np.asarray(net(x * present), dtype=float)
+
+    def of_players(method: Any) -> Callable[[], Any]:
+        options = {} if mask is None else {"feature_mask": mask}
+        return lambda: method.attribute(x, **options).detach().reshape(-1).numpy()[firsts]
+
+    torch.manual_seed(seed)
+    best = captum_ext.Best(net, seed=seed)
+    host, ours = of_players(ShapleyValueSampling(net)), of_players(best)
+    return compared(host, ours, best, exact(value, n_players)[:, 0])
+
+
+def image_through_captum(seed: int) -> Row:
+    """An image by 16 superpixels."""
+    torch.manual_seed(seed)
+    convolution = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 5, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(4),
+        torch.nn.Flatten(),
+        torch.nn.Linear(128, 1),
+        torch.nn.Flatten(0),
+    ).eval()
+    squares = torch.arange(16).reshape(4, 4).repeat_interleave(8, 0).repeat_interleave(8, 1)
+    mask = squares.expand(1, 3, 32, 32).contiguous()
+    image = torch.rand(1, 3, 32, 32)
+    return network(convolution, image, mask, seed)
+
+
+def torch_network(seed: int) -> Row:
+    """A network of 13 columns."""
+    torch.manual_seed(seed)
+    dense = torch.nn.Sequential(
+        torch.nn.Linear(13, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1), torch.nn.Flatten(0)
+    ).eval()
+    table = torch.tensor(load_wine().data[:1], dtype=torch.float32)
+    return network(dense, (table - table.mean()) / 10, None, seed)
+
+
+def passages(seed: int) -> Row:
+    """A language model of random weights over twelve passages of four words each."""
+    torch.manual_seed(seed)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    encoder = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    embedding = torch.nn.Embedding(50, 16)
+
+    class Answer(torch.nn.Module):
+        """Log-probability of the answer, for passages whose absent words are the word 0."""
+
+        def forward(self, words: Any) -> Any:
+            hidden = encoder(embedding(words.long())).mean(dim=1)
+            return torch.log_softmax(hidden @ embedding.weight.T, dim=1)[:, 7]
+
+    prompt = torch.randint(1, 50, (1, 48)).float()
+    mask = torch.arange(12).repeat_interleave(4)[None]
+    return network(Answer().eval(), prompt, mask, seed)
+
+
+USERS = {
+    "categories": ("LightGBM with categories", categories),
+    "xgboost": ("XGBoost", boosted),
+    "missing": ("HistGradientBoosting with NaN", missing),
+    "torch": ("torch network, 13 columns", torch_network),
+    "shap-image": ("image through shap, 8 squares", image_through_shap),
+    "captum-image": ("image through captum, 16 squares", image_through_captum),
+    "classes": ("100 classes", many_classes),
+    "passages": ("language model, 12 passages", passages),
+}
+
+
+def users(arguments: argparse.Namespace) -> None:
+    """Print the table of users, those with the largest errors of `best` first."""
+    lines = {}
+    for name in arguments.only:
+        user, run = USERS[name]
+        try:
+            lines[user] = run(arguments.seed)
+        except ModuleNotFoundError as lacking:
+            print(f"SKIPPED {name}: {lacking}")
+    table = pd.DataFrame(lines).T.sort_values("error", ascending=False)
+    print(table.to_string(float_format="{:.2g}".format), flush=True)
+
+
+# --- fixed choices ---
 
 CHOICES: dict[str, dict[str, Any]] = {
     "best": {"algorithm": "best"},
@@ -137,29 +397,16 @@ def result_of(
     return Result(error / scale, seconds, choice)
 
 
-def main() -> None:
+def choices(arguments: argparse.Namespace) -> None:
     """Print all cells, those that are lost first."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--features", type=int, nargs="+", default=[8, 13, 20, 30, 60, 200])
-    parser.add_argument("--outputs", type=int, nargs="+", default=[1])
-    parser.add_argument("--each", type=float, nargs="+", default=[0])
-    parser.add_argument("--speeds", type=float, nargs="+", default=[1, 5, 50, 1000, 20000])
-    parser.add_argument("--milliseconds", type=float, nargs="+", default=[0, 1, 10, 100])
-    parser.add_argument("--rows", type=int, default=20)
-    parser.add_argument("--models", type=int, default=2)
-    arguments = parser.parse_args()
-    cells = []
+    lines = []
     small = Waves(8, 1, 1e-6, np.random.default_rng(0))
     for options in CHOICES.values():  # loads and compiles what is needed on demand
         result_of(options, [small], np.ones((2, 8)), 0)
     for n_features, n_outputs, speed, milliseconds, each in product(
-        arguments.features,
-        arguments.outputs,
-        arguments.speeds,
-        arguments.milliseconds,
+        arguments.features, arguments.outputs, arguments.speeds, arguments.milliseconds,
         arguments.each,
-    ):
+    ):  # fmt: skip
         if milliseconds and each:
             continue
         rng = np.random.default_rng([arguments.seed, n_features])
@@ -175,23 +422,16 @@ def main() -> None:
                     results[name] = result
         if "best" in results:
             limit = milliseconds * 1e-3 * arguments.rows * arguments.models
-            budget = (
-                f"{milliseconds:g} ms" if milliseconds else f"{each:g} each" if each else "default"
-            )
-            cells.append((_excess(results, limit), n_features, n_outputs, speed, budget, results))
-            print(".", end="", flush=True)
-    cells.sort(key=lambda cell: -cell[0])
-    n_lost = sum(cell[0] > 1 for cell in cells)
-    print(f"\n{n_lost} of {len(cells)} cells lost (seed {arguments.seed})\n")
-    names = [name for name in CHOICES if name != "best"]
-    print("| lost by | features | outputs | µs | budget of a row | best | ", end="")
-    print(" | ".join(names) + " | chosen |")
-    print("|---" * (len(names) + 7) + "|")
-    for excess, n_features, n_outputs, speed, budget, results in cells:
-        texts = [_text(results.get(name)) for name in ("best", *names)]
-        first = f"{excess:.2g}" if excess > 1 else ""
-        head = f"| {first} | {n_features} | {n_outputs} | {speed:g} | {budget} | "
-        print(head + " | ".join(texts) + f" | {results['best'].choice.split(':')[0]} |")
+            texts = {name: f"{one.error:.1e}, {one.seconds:.2g} s" for name, one in results.items()}
+            lines.append({
+                "lost by": _excess(results, limit), "features": n_features, "outputs": n_outputs,
+                "µs": speed, "ms a row": milliseconds, "each": each, **texts,
+                "chosen": results["best"].choice.split(":")[0],
+            })  # fmt: skip
+    table = pd.DataFrame(lines).fillna("–").sort_values("lost by", ascending=False)
+    n_lost = (table["lost by"] > 1).sum()
+    print(f"\n{n_lost} of {len(table)} cells lost (seed {arguments.seed})\n")
+    print(table.to_string(index=False, float_format="{:.3g}".format), flush=True)
 
 
 def _excess(results: dict[str, Result], limit: float) -> float:
@@ -204,10 +444,30 @@ def _excess(results: dict[str, Result], limit: float) -> float:
     return max(factors)
 
 
-def _text(result: Result | None) -> str:
-    if result is None:
-        return "–"
-    return f"{result.error:.1e}, {result.seconds:.2g} s"
+PARTS = {"users": users, "choices": choices}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", choices=USERS, nargs="+", default=list(USERS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--features", type=int, nargs="+", default=[8, 13, 20, 30, 60, 200])
+    parser.add_argument("--outputs", type=int, nargs="+", default=[1])
+    parser.add_argument("--each", type=float, nargs="+", default=[0])
+    parser.add_argument("--speeds", type=float, nargs="+", default=[1, 5, 50, 1000, 20000])
+    parser.add_argument("--milliseconds", type=float, nargs="+", default=[0, 1, 10, 100])
+    parser.add_argument("--rows", type=int, default=20)
+    parser.add_argument("--models", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="three users, two cells")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.only, arguments.features = ["missing", "torch", "shap-image"], [8]
+        arguments.speeds, arguments.milliseconds, arguments.rows = [50], [0, 10], 4
+    warnings.simplefilter("ignore")
+    for part in arguments.parts:
+        PARTS[part](arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from coalition_games import IntArray
+from games import IntArray
 
 DATA_VARIABLE = "SHAPLEY_EXT_DATA"
 _SEED = 2022

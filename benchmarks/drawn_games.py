@@ -12,9 +12,17 @@ from collections.abc import Callable
 from math import comb
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
-from large_games import LargeGame, attention, converged, in_blocks
-from zoo_models import MODELS
+from games import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LargeGame,
+    TabulatedGame,
+    attention,
+    converged,
+    in_blocks,
+)
+from zoo_games import MODELS
 
 Draw = Callable[[int, np.random.Generator], LargeGame]
 

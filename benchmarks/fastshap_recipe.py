@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from coalition_games import BoolArray, FloatArray, IntArray, ModelGame
+from games import BoolArray, FloatArray, IntArray, ModelGame
 from torch import Tensor, nn
 
 LEARNING_RATES = (2e-4, 1e-3, 3e-3)

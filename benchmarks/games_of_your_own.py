@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 import pages
 import pandas as pd
-from coalition_games import BoolArray, FloatArray, IntArray
-from large_contenders import CountedGame
-from large_games import Values, attention, in_blocks
+from games import BoolArray, FloatArray, IntArray, Values, attention, in_blocks
+from peers import CountedGame, limit_of
 from scipy.stats import betabinom, binom
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import Lasso
@@ -151,8 +150,8 @@ def left_out(value: Values, n_players: int, budget: int, seed: int) -> FloatArra
 
 
 def by_us(value: Values, n_players: int, budget: int, seed: int, **options: Any) -> FloatArray:
-    """Return the values of `explain_game`; from 100 on, two coalitions are evaluated twice."""
-    limit = max(4, budget if budget < 100 else budget - 2)
+    """Return the values of `explain_game`."""
+    limit = limit_of(budget)
     found = explain_game(value, n_players, max_evals=limit, seed=seed, silent=True, **options)
     return np.asarray(found.values)
 

@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from captum.attr import IntegratedGradients
-from coalition_games import FloatArray
-from large_games import converged
+from games import FloatArray, converged
 from sklearn.datasets import load_breast_cancer, load_sample_images, make_classification
 from torch import nn
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, IntArray
 from data_files import data_file, parts
-from large_games import LargeGame, Values, converged, in_blocks
-from neighbour_texts import texts
+from games import BoolArray, FloatArray, IntArray, LargeGame, Values, converged, in_blocks
+from neighbour_models import texts
 from scipy.sparse import csr_matrix
 from scipy.special import logsumexp
 from sklearn.feature_extraction.text import TfidfVectorizer

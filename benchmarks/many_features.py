@@ -41,11 +41,10 @@ import numpy as np
 import pages
 import pandas as pd
 from data_files import data_folder
-from large_contenders import OURS, PARTITION, Answer, Explain, all_contenders, explain
-from large_games import LargeGame, attention, pooling_network, sub_games
+from games import LargeGame, attention, pooling_network, sub_games
 from large_models import TEXT_SETS, context_game, digit_game, text_game
 from matplotlib.figure import Figure
-from shapiq_contenders import ShapiqWorker
+from peers import OURS, PARTITION, Answer, Explain, ShapiqWorker, all_contenders, explain
 
 KEPT = pages.RESULTS / "many_features.csv"
 PER_PLAYER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

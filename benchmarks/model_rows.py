@@ -44,8 +44,9 @@ import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
+from games import LargeGame
 from matplotlib.figure import Figure
-from shapiq_contenders import APPROXIMATORS, Approximator, ShapiqWorker, UnusableBudgetError
+from peers import APPROXIMATORS, PEERS, Explain, ShapiqWorker, by_shapiq, explain
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neural_network import MLPRegressor
@@ -161,23 +162,20 @@ class Task:
         return float(off.mean())
 
 
-def by_permutation(task: Task, n_rows: int) -> Answer:
-    """Explain by shap's default for tables."""
-    n_evaluations = n_rows // task.n_background
-    if n_evaluations < 2 * task.n_features + 1:
-        raise ValueError("fewer than one permutation")
-    explainer = shap.PermutationExplainer(task.predict, task.masker, seed=0)
-    return np.asarray(explainer(task.rows, max_evals=n_evaluations, silent=True).values), None
+def by_peer(peer: Explain) -> Callable[[Task, int], Answer]:
+    """Return an estimator of games of coalitions, whose values are means over the background."""
 
+    def explain_rows(task: Task, n_rows: int) -> Answer:
+        found = []
+        for seed, (row, truth) in enumerate(zip(task.rows, task.truth, strict=True)):
+            game = LargeGame(partial(task.coalition_values, row), truth)
+            answer = explain(peer, game, n_rows // task.n_background, seed)
+            if answer is None:
+                raise ValueError("the budget is refused")
+            found.append(answer[0].values)
+        return np.array(found), None
 
-def by_kernel(task: Task, n_rows: int) -> Answer:
-    """Explain by shap's KernelExplainer."""
-    n_evaluations = n_rows // task.n_background - 1
-    if n_evaluations < task.n_features + 1:
-        raise ValueError("fewer evaluations than features")
-    np.random.seed(0)  # noqa: NPY002 # it has no other seed
-    explainer = shap.KernelExplainer(task.predict, task.background)
-    return np.asarray(explainer.shap_values(task.rows, nsamples=n_evaluations, silent=True)), None
+    return explain_rows
 
 
 def by_sampling(task: Task, n_rows: int) -> Answer:
@@ -198,25 +196,6 @@ def by_sampling(task: Task, n_rows: int) -> Answer:
             rows, baselines=baseline[None], n_samples=n_samples, perturbations_per_eval=64
         ).numpy()
     return total / task.n_background, None
-
-
-def by_shapiq(approximator: Approximator, worker: ShapiqWorker) -> Callable[[Task, int], Answer]:
-    """Return an approximator of shapiq, in its environment."""
-
-    def explain(task: Task, n_rows: int) -> Answer:
-        found = []
-        for seed, row in enumerate(task.rows):
-            values, _, _ = worker.explain(
-                approximator,
-                partial(task.coalition_values, row),
-                task.n_features,
-                n_rows // task.n_background,
-                seed,
-            )
-            found.append(values)
-        return np.array(found), None
-
-    return explain
 
 
 def by_ours(algorithm: str, *, on_all: bool) -> Callable[[Task, int], Answer]:
@@ -247,8 +226,8 @@ SHAPIQ = ("LeverageSHAP", "RegressionMSR linear", "OddSHAP factor 5", "Permutati
 """Each is shapiq's best at some budget, of all but SPEX and ShaplEIG with 12 features."""
 
 METHODS: dict[str, Callable[[Task, int], Answer]] = {
-    PERMUTATION: by_permutation,
-    "shap, kernel": by_kernel,
+    PERMUTATION: by_peer(PEERS[PERMUTATION]),
+    "shap, kernel": by_peer(PEERS["shap, kernel, default"]),
     "captum, sampling": by_sampling,
     ON_ALL: by_ours("oddgp", on_all=True),
     "leastsquares, max_model_rows": by_ours("leastsquares", on_all=False),
@@ -275,11 +254,11 @@ def measure(
                 kind, n_features, n_background, 4 if n_features * n_background < 2000 else 2
             )
             for per_feature in ROWS_PER_FEATURE[n_background][:n_budgets]:
-                for name, explain in methods.items():
+                for name, method in methods.items():
                     error = coverage = np.nan
                     # Refused: the budget is too small for the method.
-                    with contextlib.suppress(ValueError, UnusableBudgetError):
-                        found, inside = explain(task, per_feature * n_features)
+                    with contextlib.suppress(ValueError):
+                        found, inside = method(task, per_feature * n_features)
                         error = task.error(found)
                         coverage = np.nan if inside is None else inside.mean()
                     cell = (n_features, n_background, kind)
@@ -422,7 +401,7 @@ def main() -> None:
             for approximator in APPROXIMATORS:
                 name = approximator.name.removeprefix("shapiq ")
                 if name in SHAPIQ:
-                    methods[f"shapiq, {name}"] = by_shapiq(approximator, worker)
+                    methods[f"shapiq, {name}"] = by_peer(partial(by_shapiq, worker, approximator))
         else:
             print("shapiq is missing: --shapiq-python names an environment that has it.")
         panels = PANELS[1:3] if options.quick else PANELS

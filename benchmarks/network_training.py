@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from coalition_games import FloatArray
+from games import FloatArray
 from torch import Tensor, nn
 
 _SEED = 2022

@@ -1,4 +1,4 @@
-"""Runs approximators of shapiq in a Python of their own; started by `shapiq_contenders`.
+"""Runs approximators of shapiq in a Python of their own; started by `peers`.
 
 Says its version first. Reads requests, as JSON, from standard input and writes to standard output:
 `?` with coalitions, whose values are then read; at last `=` with Shapley values, or `!` with the

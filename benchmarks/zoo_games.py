@@ -1,17 +1,123 @@
 """Games of many kinds, by the values of all their coalitions.
 
 Votes, maxima and thresholds have interactions of all sizes; networks, trees and neighbours are like
-models; sums of unanimity games are the field's standard synthetic benchmark.
+models, beside a few reference rows; sums of unanimity games are the field's standard synthetic
+benchmark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from coalition_games import FloatArray, IntArray
-from zoo_models import MODELS, Maker, all_coalitions
+from games import BoolArray, FloatArray, IntArray
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.svm import SVC
+
+Maker = Callable[[int, np.random.Generator], FloatArray]
+"""Number of players and random numbers to the values of all coalitions, (2^M,)."""
+
+_POINTS, _FEW_REFERENCES, _NOISE = 400, 4, 0.3
+_WIDTH = 8
+"""Numbers of the embedding of a player, in attention."""
+
+
+def all_coalitions(n_players: int) -> BoolArray:
+    """Return all coalitions, (2^M, M); bit j of the index is player j."""
+    indices = np.arange(2**n_players)
+    every: BoolArray = (indices[:, None] >> np.arange(n_players)) % 2 == 1
+    return every
+
+
+def _of_rows(function: Callable[[FloatArray], Any], rng: np.random.Generator, n: int) -> FloatArray:
+    """Return the values of all coalitions: means over references, until one row has an effect."""
+    present = all_coalitions(n)
+    while True:
+        row, references = rng.normal(size=n), rng.normal(size=(_FEW_REFERENCES, n))
+        inputs = [np.where(present, row, reference) for reference in references]
+        values: FloatArray = np.mean([np.asarray(function(x), float) for x in inputs], axis=0)
+        if np.ptp(values) > 0:
+            return values
+
+
+def _fitted(make_model: Callable[[int], Any], predict: str, is_label: bool) -> Maker:
+    """Return games of a model of scikit-learn, fitted to a smooth function with interactions.
+
+    Parameters
+    ----------
+    make_model : callable
+        Number of features to the model.
+    predict : str
+        The name of its method; of probabilities, those of the second class are explained.
+    is_label : bool
+        Whether it learns to tell positive numbers from others.
+    """
+
+    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+        points = rng.normal(size=(_POINTS, n_players))
+        target = points[:, :3].sum(axis=1) + 1.5 * points[:, 0] * points[:, 1]
+        target += np.sin(2 * points[:, 2:]).mean(axis=1) + _NOISE * rng.normal(size=_POINTS)
+        model = make_model(n_players).fit(points, target > 0 if is_label else target)
+        method = getattr(model, predict)
+
+        def function(inputs: FloatArray) -> Any:
+            outputs = method(inputs)
+            return outputs[:, 1] if outputs.ndim == 2 else outputs
+
+        return _of_rows(function, rng, n_players)
+
+    return make
+
+
+def _attention(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return a game of a random layer of attention: players are tokens, times their numbers."""
+    tokens, biases = rng.normal(size=(2, n_players, _WIDTH))
+    queries, keys, outer = (rng.normal(size=(_WIDTH, _WIDTH)) / np.sqrt(_WIDTH) for _ in range(3))
+    output = rng.normal(size=_WIDTH)
+
+    def of_block(inputs: FloatArray) -> FloatArray:
+        embedded = inputs[:, :, None] * tokens + biases  # (C, M, width)
+        scores = (embedded @ queries) @ (embedded @ keys).swapaxes(1, 2) / np.sqrt(_WIDTH)
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        weights /= weights.sum(axis=2, keepdims=True)
+        hidden = embedded + np.tanh(weights @ embedded @ outer)
+        pooled: FloatArray = hidden.mean(axis=1) @ output
+        return pooled
+
+    def function(inputs: FloatArray) -> FloatArray:
+        return np.concatenate([of_block(part) for part in np.array_split(inputs, 16)])
+
+    return _of_rows(function, rng, n_players)
+
+
+MODELS: dict[str, Maker] = {
+    "RBF-SVM": _fitted(lambda n: SVC(C=3.0, gamma=1 / n), "decision_function", True),
+    "forest, probability": _fitted(
+        lambda n: RandomForestClassifier(60, random_state=0), "predict_proba", True
+    ),
+    "forest, label": _fitted(lambda n: RandomForestClassifier(60, random_state=0), "predict", True),
+    "deep boosted trees": _fitted(
+        lambda n: HistGradientBoostingRegressor(
+            max_iter=60, max_depth=8, min_samples_leaf=5, random_state=0
+        ),
+        "predict",
+        False,
+    ),
+    "Gaussian process": _fitted(
+        lambda n: GaussianProcessRegressor(
+            RBF(np.sqrt(n)) + WhiteKernel(_NOISE**2), optimizer=None, normalize_y=True
+        ),
+        "predict",
+        False,
+    ),
+    "attention": _attention,
+}
+
 
 Term = tuple[IntArray, float]
 """The players of a unanimity game, and its value."""
@@ -19,6 +125,9 @@ Term = tuple[IntArray, float]
 TermDraws = Callable[[int, np.random.Generator], Iterable[Term]]
 
 _REFERENCES, _HIDDEN = 16, 24
+
+_CLASSIFIED = 300
+"""Points that an ensemble classifies."""
 
 
 def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
@@ -181,6 +290,94 @@ GAMES: dict[str, Maker] = {
     **{name: _of_terms(draw) for name, draw in TERMS.items()},
     **MODELS,
 }
+
+
+def _vote_of_quota(
+    n_players: int, rng: np.random.Generator, lowest: float, highest: float
+) -> FloatArray:
+    """Return a vote of random shares that needs more than a quota of all."""
+    shares, quota = shares_of_vote(n_players, rng), rng.uniform(lowest, highest)
+    values: FloatArray = (all_coalitions(n_players) @ shares > quota * shares.sum()).astype(float)
+    return values
+
+
+def _bankruptcy(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return what is left of an estate for some creditors after all others are paid in full."""
+    claims = rng.lognormal(size=n_players)
+    estate = rng.uniform(0.2, 0.9) * claims.sum()
+    values: FloatArray = np.maximum(estate - ~all_coalitions(n_players) @ claims, 0.0)
+    return values
+
+
+def _airport(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return the largest of lognormal costs."""
+    costs = rng.lognormal(sigma=rng.uniform(0.5, 2.0), size=n_players)
+    values: FloatArray = (all_coalitions(n_players) * costs).max(axis=1)
+    return values
+
+
+def _ensemble(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return the accuracy of the majority of models, each right with its own probability."""
+    difficulty = rng.normal(size=(_CLASSIFIED, 1))  # that all models share
+    skills = rng.normal(0.4, 0.6, size=n_players)
+    correct = np.where(skills + rng.normal(size=(_CLASSIFIED, n_players)) > difficulty, 1, -1)
+    votes = all_coalitions(n_players).astype(float) @ correct.T
+    values: FloatArray = ((votes > 0) + 0.5 * (votes == 0)).mean(axis=1)
+    return values
+
+
+def _distances(n_nodes: int, rng: np.random.Generator) -> FloatArray:
+    """Return the distances of random points in a square, each times a random detour."""
+    points = rng.uniform(size=(n_nodes, 2))
+    detours = rng.uniform(1, 4, size=(n_nodes, n_nodes))
+    distances: FloatArray = np.linalg.norm(points[:, None] - points, axis=2)
+    return distances * np.minimum(detours, detours.T)
+
+
+def _shortest_path(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return how much shorter a path between two nodes is where it may pass through players."""
+    lengths, present = _distances(n_players + 2, rng), all_coalitions(n_players)
+    lengths[-2, -1] = lengths[-1, -2] = 2 * lengths.max()  # most paths pass through players
+    paths = np.repeat(lengths[None, -2], len(present), axis=0)  # from the first end
+    absent = np.pad(~present, ((0, 0), (0, 2)))
+    for _ in range(n_players):
+        starts = np.where(absent, np.inf, paths)
+        paths = np.stack([(starts + to_node).min(axis=1) for to_node in lengths.T], axis=1)
+    return np.asarray(lengths[-2, -1] - paths[:, -1])
+
+
+def _spanning_tree(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return the length of the shortest tree of players and a source, by Prim's algorithm."""
+    lengths, present = _distances(n_players + 1, rng), all_coalitions(n_players)
+    is_left = np.pad(present, ((0, 0), (0, 1)))
+    to_tree = np.repeat(lengths[None, -1], len(present), axis=0)
+    values = np.zeros(len(present))
+    for _ in range(n_players):
+        open_lengths = np.where(is_left, to_tree, np.inf)
+        nearest = open_lengths.argmin(axis=1)
+        added = open_lengths.min(axis=1)
+        values += np.where(np.isfinite(added), added, 0.0)
+        is_left[np.arange(len(present)), nearest] = False
+        to_tree = np.minimum(to_tree, lengths[nearest])
+    return values
+
+
+_QUOTAS = (0.5, 0.6, 0.7, 0.8, 0.95)
+
+DRAWN: dict[str, Maker] = {
+    **{
+        f"vote, quota {low} to {high}": partial(_vote_of_quota, lowest=low, highest=high)
+        for low, high in pairwise(_QUOTAS)
+    },
+    "bankruptcy": _bankruptcy,
+    "airport, lognormal": _airport,
+    "ensemble": _ensemble,
+    "shortest path": _shortest_path,
+    "spanning tree": _spanning_tree,
+}
+"""The kinds whose parameters are drawn."""
+
+KINDS = DRAWN | GAMES
 
 
 def tabulated(name: str, n_players: int, n_games: int, seed: int = 0) -> FloatArray:

@@ -34,22 +34,30 @@ def enumerated(values, n_players):
 @pytest.mark.parametrize("kind", ["sub_games", "pooling_network", "attention"])
 def test_large_games_have_the_values_of_enumeration(script, kind):
     for seed in range(4):
-        game = getattr(script("large_games"), kind)(10, seed)
+        game = getattr(script("games"), kind)(10, seed)
         expected = enumerated(game.values, 10)
         scale = np.abs(expected).sum()
         np.testing.assert_allclose(game.exact, expected, rtol=0, atol=1e-12 * scale)
 
 
+@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares", "randomorder"])
+def test_ours_take_no_more_evaluations_than_their_peers(script, algorithm):
+    """Or `explain` would leave them out: a call looks for noise beside its budget."""
+    peers, game = script("peers"), script("games").sub_games(50, 0)
+    for budget in (12, 50, 100, 200, 400, 1000):
+        assert peers.explain(peers.OURS[algorithm], game, budget, 0) is not None
+
+
 def test_sums_of_sub_games_leave_players_out(script):
-    game = script("large_games").sub_games(200, 0, share=0.1)
+    game = script("games").sub_games(200, 0, share=0.1)
     assert (game.exact != 0).sum() == 20
 
 
 def test_converged_values_are_within_their_standard_errors(script):
     """Of 12 players and 4 games, fewer than 1 in 1,000 runs has a z above 5."""
     for seed in range(4):
-        game = script("large_games").sub_games(12, seed)
-        found = script("large_games").converged(game.values, 12)
+        game = script("games").sub_games(12, seed)
+        found = script("games").converged(game.values, 12)
         z = (found.exact - game.exact) / found.standard_errors
         assert np.abs(z).max() < 5
         assert 0.5 < np.sqrt(np.mean(z**2)) < 2
@@ -58,7 +66,7 @@ def test_converged_values_are_within_their_standard_errors(script):
 
 @pytest.mark.skipif(not HAS_TORCH, reason="texts are read with torch")
 def test_mean_gains_are_within_their_standard_errors(script):
-    game = script("large_games").attention(8, 0)
+    game = script("games").attention(8, 0)
 
     def gains(orders):
         found = np.empty(orders.shape)

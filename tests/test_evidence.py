@@ -113,9 +113,76 @@ def test_a_control_passes_if_it_says_as_much():
     assert compared(far, control=near).is_passed_by_control
     assert not compared(near, control=far).is_passed_by_control
     assert not compared(near).is_passed_by_control
-    assert compared(near, control=(np.nan, 1.0, 1.0)).is_passed_by_control  # it was not run
     against = (0.5, 0.51, 0.49)
     assert not compared(against, control=against).is_passed_by_control
+
+
+@needs_torch
+@pytest.mark.parametrize("ours", [(2.0, 2.01, 1.99), (0.5, 0.51, 0.49), (0.5, 2.1, 2.0)])
+def test_without_a_control_a_comparison_counts_neither_for_nor_against(ours):
+    assert compared(ours).counts
+    assert not compared(ours, control=(np.nan,) * 3).counts
+
+
+def of_networks(*ours, **changes):
+    """Return results of an item whose paper says 2; `changes` are those of the last network."""
+    from evidence.items import Comparison
+    from evidence.results import Result
+
+    results = []
+    for seed, one in enumerate(ours):
+        more = changes if seed == len(ours) - 1 else {}
+        comparison = Comparison(more.get("quantity", "a"), 2.0, one, more.get("control", 1.0))
+        origin = {"code": more.get("code", "b")}
+        results.append(Result("item", seed, more.get("all", [comparison]), {}, (), origin, False))
+    return results
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"code": "c"}, "code"), ({"quantity": "c"}, "quantities and controls"),
+     ({"control": np.nan}, "controls")],
+)  # fmt: skip
+def test_networks_that_were_not_compared_alike_are_refused(changes, said):
+    from evidence.catalogue import ITEMS
+    from evidence.page import evidence
+
+    evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2))
+    evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2, all=[]))  # nothing to compare with one network
+    with pytest.raises(SystemExit, match=rf"shear-2a differ in their {said},.*--again"):
+        evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2, **changes))
+
+
+@needs_torch
+def test_a_verdict_says_without_how_many_networks_it_is_the_same():
+    from evidence.catalogue import ITEMS
+    from evidence.page import stability
+
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0)) == "4/4"
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99)) == "0/3"  # two are too few
+    # Without the last one, all agree; without any other, the comparison is as open as with all.
+    assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0, 0.1)) == "4/5"
+
+
+@needs_torch
+def test_the_code_of_a_result_is_all_that_its_item_imports(tmp_path, monkeypatch):
+    from evidence import results
+
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "evidence_results")
+    folder, texts = tmp_path / "evidence", {"item": "from .other import f", "other": "import games"}
+    folder.mkdir()
+    monkeypatch.setattr("inspect.getfile", lambda _: str(folder / "item.py"))
+
+    def code(games):
+        for name, text in texts.items():
+            (folder / f"{name}.py").write_text(text)
+        (tmp_path / "games.py").write_text(games)
+        return results.code_of(len)
+
+    known = code("x = 1")
+    assert code('"""What it is."""\nx = 1  # a number') == known
+    assert code("x = 2") != known
 
 
 @needs_torch

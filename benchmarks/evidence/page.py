@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .items import Item
-from .results import Result, load
+from .results import Result, differences, load
 from .rule import OTHER, Evidence, Spread, Tested, gather, verdict, words
 
 _BUDGET = re.compile(r"(, [NK] = )(\d+)$")
@@ -19,10 +19,11 @@ SHEAR's published lead over antithetic permutation sampling (item `shear-2a`) co
 
 In `benchmarks`, `python -m evidence run all` computes what is missing of five networks, and
 `python -m evidence page` writes this page. `benchmarks/evidence.md` has the sentences, numbers and
-controls. Items carry the number of their table or figure.
+controls.
 
 {words()}
 
+*Stable* says without how many of the networks, one left out at a time, the verdict is the same.
 """
 
 _HEAD_OF_NUMBERS = """# The numbers of each item
@@ -50,17 +51,32 @@ def page_texts(items: Sequence[Item], folder: Path) -> tuple[str, str]:
 
 
 def evidence(item: Item, results: Sequence[Result]) -> Evidence:
-    """Return all that is known of an item."""
+    """Return all that is known of an item; refuse networks that were not compared alike."""
+    if different := differences(results):
+        raise SystemExit(
+            f"Networks of {item.name} differ in their {' and '.join(different)}, so that it has no "
+            f"verdict. Compute them anew by `python -m evidence run {item.name} --again`."
+        )
     tested = gather([result.comparisons for result in results])
     return Evidence(item.run is not None, len(results), tested)
 
 
+def stability(item: Item, results: Sequence[Result]) -> str:
+    """Return without how many of the networks, one at a time, the verdict is the same."""
+    if not results:
+        return "–"
+    known = verdict(evidence(item, results))
+    others = [evidence(item, [one for one in results if one is not left]) for left in results]
+    return f"{sum(verdict(other) == known for other in others)}/{len(results)}"
+
+
 def _summary(items: Sequence[Item], results: Mapping[str, Sequence[Result]]) -> str:
     """Return the table of verdicts."""
-    lines = ["| item | title | verdict |", "|---|---|---|"]
+    lines = ["| item | title | verdict | stable |", "|---|---|---|---|"]
     for item in items:
-        known = evidence(item, results[item.name])
-        lines.append(f"| `{item.name}` | {item.title} | {verdict(known)} |")
+        of_item = results[item.name]
+        known = verdict(evidence(item, of_item))
+        lines.append(f"| `{item.name}` | {item.title} | {known} | {stability(item, of_item)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -70,11 +86,11 @@ def _section(item: Item, results: Sequence[Result]) -> str:
     if item.run is None:
         lines[-1] += f": {item.reason}"
         return "\n".join(lines) + "\n"
-    lines[-1] += f". Networks: {known.n_networks}. `python -m evidence run {item.name}`."
+    lines[-1] += f", stable {stability(item, results)}. `python -m evidence run {item.name}`."
     for place, claim in enumerate(item.claims):
         tested = [one for one in known.tested if one.ours.of.claim == place]
         lines += ["", f"“{claim.quote}” ({claim.place}). Control: {claim.control}.", ""]
-        lines += ["| | published | ours | answer | control |", "|---|---|---|---|---|"]
+        lines += ["| | published | ours | answer | control | networks |", "|---" * 6 + "|"]
         rows: dict[str, list[Tested]] = {}  # the budgets of one quantity, "…, N = 8" and so on
         for one in sorted(tested, key=lambda one: one.answer != OTHER):
             rows.setdefault(_BUDGET.sub(r"\1", one.ours.of.quantity), []).append(one)
@@ -104,6 +120,7 @@ def _line(quantity: str, of_budgets: Sequence[Tested]) -> str:
         _cell(_number(one.ours) for one in of_budgets),
         _cell(one.answer for one in of_budgets),
         _cell(_of_control(one) for one in of_budgets),
+        _cell(str(len(one.ours.numbers)) for one in of_budgets),
     ]
     return "| " + " | ".join(cells) + " |"
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
+import hashlib
+import inspect
 import json
+import math
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +37,7 @@ class Result:
     comparisons, settings, notes
         As in `Outcome`.
     origin : dict of str to str
-        Date, commit, machine, versions, seconds, and whether the run was quick.
+        Date, commit, hash of the code, machine, versions, seconds, and whether the run was quick.
     has_picture : bool
         Whether there is a picture beside the file.
     """
@@ -63,7 +68,7 @@ def compute(item: Item, setting: Setting, folder: Path) -> Result:
         comparisons=outcome.comparisons,
         settings=outcome.settings,
         notes=outcome.notes,
-        origin=_origin(time.process_time() - started, setting.is_quick),
+        origin=_origin(item, time.process_time() - started, setting.is_quick),
         has_picture=has_picture,
     )
     file.write_text(
@@ -87,7 +92,71 @@ def path(name: str, seed: int, folder: Path) -> Path:
     return folder / name / f"{seed}.json"
 
 
-def _origin(seconds: float, is_quick: bool) -> dict[str, str]:
+def differences(results: Sequence[Result]) -> list[str]:
+    """Return in what the results of an item differ that must be the same for all networks.
+
+    A network may have nothing to compare, such as no digit that it gets wrong.
+    """
+    compared = [one.comparisons for one in results if one.comparisons]
+    said: dict[str, list[Any]] = {
+        "code": [one.origin["code"] for one in results],
+        "quantities": [
+            {
+                (one.quantity, one.theirs, one.neutral, one.leads, one.is_ratio, one.claim)
+                for one in of
+            }
+            for of in compared
+        ],
+        "controls": [{(one.quantity, math.isnan(one.control)) for one in of} for of in compared],
+    }
+    return [
+        name
+        for name, of_networks in said.items()
+        if any(one != of_networks[0] for one in of_networks)
+    ]
+
+
+def code_of(run: Callable[..., Any]) -> str:
+    """Return a hash of the module of a function, and of all that it imports of the benchmarks.
+
+    Comments, docstrings and line breaks do not matter.
+    """
+    to_read = [Path(inspect.getfile(run.func if isinstance(run, partial) else run))]
+    found: dict[str, str] = {}
+    while to_read:
+        file = to_read.pop()
+        if file.is_file() and file.name not in found:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            to_read += _imported(tree, file.parent)
+            found[file.name] = ast.unparse(_without_docstrings(tree))
+    return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()[:12]
+
+
+def _imported(tree: ast.Module, folder: Path) -> Iterator[Path]:
+    """Yield where the modules that a module imports would be, were they of the benchmarks."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module] if node.module else [one.name for one in node.names]
+            for name in names:
+                yield (folder if node.level else FOLDER.parent) / f"{name}.py"
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                yield FOLDER.parent / f"{one.name}.py"
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [
+                one for one in body
+                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+            ]  # fmt: skip
+            body[:] = kept or [ast.Pass()]
+    return tree
+
+
+def _origin(item: Item, seconds: float, is_quick: bool) -> dict[str, str]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         capture_output=True, text=True, cwd=ROOT, check=False,
@@ -95,6 +164,7 @@ def _origin(seconds: float, is_quick: bool) -> dict[str, str]:
     return {
         "date": datetime.date.today().isoformat(),
         "commit": commit or "unknown",
+        "code": code_of(item.run) if item.run is not None else "",
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "versions": ", ".join(
             [f"Python {platform.python_version()}", *(f"{n} {version(n)}" for n in _PACKAGES)]

@@ -152,14 +152,18 @@ class Tested:
 
     @property
     def is_passed_by_control(self) -> bool:
-        """Whether the control says as much for the paper as we do, or was not run."""
-        worth = _WORTH[self.answer]
-        return worth > 0 and (not self.is_controlled or worth <= _WORTH[answer(self.control)])
+        """Whether the control says as much for the paper as we do."""
+        return self.is_controlled and 0 < _WORTH[self.answer] <= _WORTH[answer(self.control)]
 
     @property
     def is_controlled(self) -> bool:
         """Whether the control was run with all networks."""
         return not math.isnan(self.control.mean)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the comparison says something for or against the paper."""
+        return self.is_controlled and not self.is_passed_by_control
 
 
 def gather(runs: Sequence[Sequence[Comparison]]) -> list[Tested]:
@@ -197,8 +201,8 @@ class Evidence:
 
     @property
     def counted(self) -> list[str]:
-        """The answers of the comparisons that the control does not pass."""
-        return [one.answer for one in self.tested if not one.is_passed_by_control]
+        """The answers of the comparisons that count."""
+        return [one.answer for one in self.tested if one.counts]
 
     def share(self, *names: str) -> float:
         """Return the share of some answers among those that count."""
@@ -221,7 +225,7 @@ VERDICTS: Sequence[Answer[Evidence]] = (
     ),
     Answer(
         NO_VERDICT,
-        "the control passes in half of the comparisons or more",
+        "half of the comparisons or more do not count",
         lambda e: 2 * len(e.counted) <= len(e.tested),
     ),
     Answer(
@@ -254,8 +258,8 @@ def words() -> str:
         *(f"- **{one.name}**: {one.words};" for one in ANSWERS),
         "",
         "A control takes the place of the method that the paper praises. It passes if its answer "
-        "is as good as ours, or if it was not run; the comparison then does not count. The first "
-        "case that holds is the verdict:",
+        "is as good as ours. A comparison whose control passes, or was not run, counts neither for "
+        "nor against the paper. The first case that holds is the verdict:",
         "",
         *(f"- **{one.name}**: {one.words};" for one in VERDICTS),
     ]

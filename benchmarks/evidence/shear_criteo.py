@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from coalition_games import BoolArray, FloatArray, IntArray
-from core_games import CoreGame
 from data_files import parts
+from games import BoolArray, CoreGame, FloatArray, IntArray
 from network_training import InputArray, LabelArray
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn

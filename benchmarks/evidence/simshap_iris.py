@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from coalition_games import FloatArray, tabulate
+from games import FloatArray, tabulate
 from sklearn.linear_model import LogisticRegression
 
 import shap_ext

@@ -35,7 +35,7 @@ def run(recipe):
         lengths.append(len(rows))
         return rows @ SLOPES + 2.0
 
-    game = importlib.import_module("coalition_games").ModelGame(
+    game = importlib.import_module("games").ModelGame(
         additive, ROWS, np.zeros((1, N)), np.arange(N)
     )
     inputs = torch.as_tensor(ROWS).float()

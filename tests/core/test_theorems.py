@@ -5,7 +5,7 @@ holds. docs/errata.md tells of them.
 """
 
 from itertools import chain, combinations
-from math import comb
+from math import comb, factorial
 
 import networkx as nx
 import numpy as np
@@ -247,7 +247,53 @@ def test_the_printed_coefficients_break_the_theorem_of_c_shapley():
     assert mean_error(core.CShapley(order=2, weighting="paper"), distribution, 0) > 1e-3
 
 
+def test_on_a_ring_the_printed_coefficient_is_right_for_arcs_of_up_to_d_minus_2():
+    d, i, ring = 6, 0, nx.cycle_graph(6)
+    game = random_game(d)
+    value = game.value_of(0)
+    graph = PlayerGraph.from_edges(d, list(ring.edges))
+    exact = core.estimate(game, core.Myerson(), core.Settings(seed=0, graph=graph)).values[0, i, 0]
+    arcs = {frozenset((start + step) % d for step in range(u)) for start in range(d)
+            for u in range(1, d + 1)}  # fmt: skip
+
+    def total(largest):
+        found = 0.0
+        for arc in arcs:
+            if i in arc:
+                rest = nx.connected_components(ring.subgraph(arc - {i}))
+                gain = value(arc)[0] - value(())[0] - sum(value(r)[0] - value(())[0] for r in rest)
+                u, b = len(arc), min(2, d - len(arc))
+                general = factorial(u - 1) * factorial(b) / factorial(u + b)
+                found += gain * (2 / ((u + 2) * (u + 1) * u) if u <= largest else general)
+        return found
+
+    assert total(d - 2) == pytest.approx(exact, abs=EXACT)
+    assert abs(total(d - 1) - exact) > 1e-3
+
+
+def test_l_shapley_of_a_grid_takes_other_numbers_of_evaluations_than_printed():
+    """On a torus, all of whose players have the neighbours of one inside a grid."""
+    torus = nx.grid_2d_graph(6, 6, periodic=True)
+    crosses = [[node, *torus[node]] for node in torus]
+    coalitions = {frozenset(members) for cross in crosses for members in subsets(cross)}
+    assert len(coalitions) == 23 * 36 + 1  # not 16
+    large = nx.grid_2d_graph(9, 9, periodic=True)
+    for k in (1, 2, 3):
+        assert len(nx.ego_graph(large, (0, 0), k)) == 2 * k**2 + 2 * k + 1
+
+
 # --- SimSHAP (Zhang et al., 2024) ---------------------------------------------------------------
+
+
+def test_the_bracket_of_the_kernel_sums_closes_before_the_value():
+    """Eq. 15: Σ ω(S) φᵀ1_S over S with i is Aφ_i + Σ (A − (d−1)/d) φ_j, not Σ (A − (d−1)/d φ_j)."""
+    n, i, phi = 5, 0, np.random.default_rng(0).normal(size=5)
+    coalitions, law, gamma = least_squares_law(n)
+    total = (n - 1) * gamma * (law * (coalitions @ phi))[coalitions[:, i]].sum()
+    a = (n - 1) / n * (1 / np.arange(1, n)).sum()
+    others = np.delete(phi, i)
+    assert total == pytest.approx(a * phi[i] + ((a - (n - 1) / n) * others).sum(), abs=EXACT)
+    assert abs(total - a * phi[i] - (a - (n - 1) / n * others).sum()) > 0.1
 
 
 def least_squares_law(n_players):

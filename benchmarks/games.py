@@ -1,18 +1,190 @@
-"""Games of 50 to 2,000 players whose Shapley values are known.
+"""Games by tables and by models, as the core takes them, and large ones with their Shapley values.
 
-Sums of small games, a network with pooling over words, and attention. Each is drawn by a seed.
+The large ones have 50 to 2,000 players: sums of small games, a network with pooling over words, and
+attention. Each is drawn by a seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import comb
+from typing import Any
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, TabulatedGame
+import numpy.typing as npt
+
+import shapley_adapters as core
+
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+_BATCH = 1024
+"""Coalitions in one call of the model."""
+
+Game = Callable[[BoolArray], FloatArray]
+"""Coalitions (R, C, M), or (1, C, M) for all R rows alike, to values (R, C)."""
+
+
+@dataclass(frozen=True)
+class TabulatedGame:
+    """One game for each explained row, by the values of all its coalitions.
+
+    Attributes
+    ----------
+    table : array, (R, 2^M)
+        The values; bit j of the place tells whether player j is present.
+    n_players : int
+        M.
+    """
+
+    table: FloatArray
+    n_players: int
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        """Look up the values, (R, C), of coalitions, (R, C, M) or (1, C, M)."""
+        places = coalitions @ (1 << np.arange(self.n_players))
+        return np.take_along_axis(self.table, np.broadcast_to(places, self._shape(places)), axis=1)
+
+    def _shape(self, places: IntArray) -> tuple[int, int]:
+        return len(self.table), places.shape[1]
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the values of the empty coalition and of all players, (R,) each."""
+        return self.table[:, 0], self.table[:, -1]
+
+    def shapley_values(self) -> FloatArray:
+        """Return the exact values, (R, M), by their definition."""
+        n = self.n_players
+        places = np.arange(2**n)
+        sizes = ((places[:, None] >> np.arange(n)) % 2).sum(axis=1)
+        values = np.empty((len(self.table), n))
+        for player in range(n):
+            without = places[(places >> player) % 2 == 0]
+            weights = np.array([1 / (n * comb(n - 1, size)) for size in sizes[without]])
+            steps = self.table[:, without | 1 << player] - self.table[:, without]
+            values[:, player] = steps @ weights
+        return values
+
+
+@dataclass(frozen=True)
+class ModelGame:
+    """One game for each explained row, by running the model.
+
+    Attributes
+    ----------
+    predict : callable
+        The model: inputs (B, D) to outputs (B,).
+    rows : array, (R, D)
+        What is explained.
+    reference : array, (1, D)
+        Values of absent columns.
+    player_of_column : array, (D,)
+        The player that each column belongs to.
+    """
+
+    predict: Callable[[npt.NDArray[Any]], FloatArray]
+    rows: npt.NDArray[Any]
+    reference: npt.NDArray[Any]
+    player_of_column: IntArray
+
+    @property
+    def n_players(self) -> int:
+        """M, the number of players."""
+        return int(self.player_of_column.max()) + 1
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (R, C), of coalitions, (R, C, M) or (1, C, M)."""
+        shape = (len(self.rows), *coalitions.shape[1:])
+        of_rows = np.broadcast_to(coalitions, shape)
+        return np.array([self.of_row(row, of_rows[row]) for row in range(len(self.rows))])
+
+    def of_row(self, row: int, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (C,), of coalitions, (C, M), of one row."""
+        values = np.empty(len(coalitions))
+        for start in range(0, len(coalitions), _BATCH):
+            batch = slice(start, start + _BATCH)
+            values[batch] = self.of_pairs(np.array([row]), coalitions[batch])
+        return values
+
+    def of_pairs(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (P,), of rows, (P,) or (1,), and coalitions, (P, M), in one batch."""
+        present = np.take(coalitions, self.player_of_column, axis=1)
+        return self.predict(np.where(present, self.rows[rows], self.reference))
+
+
+def tabulate(
+    predict: Callable[[npt.NDArray[Any]], FloatArray],
+    rows: npt.NDArray[Any],
+    reference: npt.NDArray[Any],
+    player_of_column: IntArray,
+) -> TabulatedGame:
+    """Run the model on every coalition of every row.
+
+    Parameters
+    ----------
+    predict : callable
+        The model: inputs (B, D) to outputs (B,).
+    rows : array, (R, D)
+        What is explained.
+    reference : array, (1, D)
+        Values of absent columns.
+    player_of_column : array, (D,)
+        The player that each column belongs to.
+    """
+    n_players = int(player_of_column.max()) + 1
+    places = np.arange(2**n_players)
+    coalitions = (places[:, None] >> np.arange(n_players)) % 2 == 1
+    present = coalitions[:, player_of_column]  # (2^M, D)
+    table = [predict(np.where(present, row, reference)) for row in rows]
+    return TabulatedGame(np.array(table, dtype=np.float64), n_players)
+
+
+@dataclass(frozen=True)
+class CoreGame(core.Game):
+    """A function of rows and coalitions as the core takes games; all players are active.
+
+    Attributes
+    ----------
+    values_of : callable
+        Rows, (P,), and a coalition of each, (P, M), to values, (P,).
+    n_players, n_rows : int
+        M and R.
+    evaluations_per_batch : int
+        Evaluations in one call.
+    """
+
+    values_of: Callable[[IntArray, BoolArray], FloatArray]
+    n_players: int
+    n_rows: int
+    evaluations_per_batch: int = 1024
+
+    def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (P, 1)."""
+        return self.values_of(rows, coalitions)[:, None]
+
+
+def core_game(games: TabulatedGame) -> CoreGame:
+    """Return tabulated games as the core takes them."""
+    powers = 1 << np.arange(games.n_players)
+    return CoreGame(
+        lambda rows, coalitions: games.table[rows, coalitions @ powers],
+        games.n_players,
+        len(games.table),
+    )
+
+
+def share_inside(
+    found: core.Estimate, exact: FloatArray, confidence: float = 0.95, slack: Any = 1e-9
+) -> float:
+    """Return the share of exact values, (R, M), in intervals, up to rounding."""
+    lower, upper = (bound[:, :, 0] for bound in found.interval(confidence))
+    return float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
+
 
 _MOST_MEMBERS = 10
-_BLOCK = 2**22
+_MOST_NUMBERS = 2**22
 """Numbers in the largest array of a game."""
 
 _N_BATCHES = 20
@@ -47,7 +219,7 @@ class LargeGame:
 
 def in_blocks(values: Values, numbers_per_coalition: int) -> Values:
     """Return a game that takes its coalitions in blocks, so that its arrays stay small."""
-    size = max(1, _BLOCK // numbers_per_coalition)
+    size = max(1, _MOST_NUMBERS // numbers_per_coalition)
 
     def of_all(coalitions: BoolArray) -> FloatArray:
         starts = range(0, len(coalitions), size)

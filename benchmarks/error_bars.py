@@ -1,0 +1,154 @@
+"""How often 95 % intervals hold and how large errors are, on kinds of games that a seed draws.
+
+    python benchmarks/error_bars.py --draw 5 [--games 8] [--seeds 2] [--per-player 4 8 16 32]
+        [--estimators "random order" SHEAR] [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick]
+
+The kinds are all of `zoo_games.py`, with 10 to 13 players. For each estimator, size of noise and
+number of evaluations a player: the mean over kinds of the share of values in their intervals, the
+kinds with less than .90, and the three with least. Noise is normal and new in each evaluation; its
+standard deviation is that share of the one of the values, and the values are the means. With --of:
+also the cells in which an estimator errs, in Σ |φ̂ − φ| / Σ |φ|, more than the best other one, and
+the median and the largest ratio. Budgets that are refused are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from games import BoolArray, CoreGame, FloatArray, IntArray, TabulatedGame, core_game, share_inside
+from zoo_games import KINDS
+
+import shapley_adapters as core
+from shapley_adapters.errors import BudgetError
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "oddgp": core.OddGP,
+    "random order": core.RandomOrder,
+    "least squares": core.LeastSquares,
+    "SHEAR": core.Shear,
+    "semivalue": core.Semivalue,
+    "sim-semivalue": core.SimSemivalue,
+    "oddgp, unbiased": lambda: core.OddGP(unbiased=True),
+    "SHEAR, learned": lambda: core.Shear(cooperators="learned"),
+}
+BIASED = ("oddgp", "least squares", "SHEAR, learned")
+"""They are no rivals of an unbiased estimator."""
+
+_LEAST, _LEAST_ERROR = 0.9, 1e-5
+CELL = ["noise", "each", "kind"]
+
+
+def noisy(game: CoreGame, spread: FloatArray, seed: int) -> CoreGame:
+    """Return games whose answers have normal errors of some spread, (R,), around their values."""
+    rng = np.random.default_rng(seed)
+
+    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        noise: FloatArray = spread[rows] * rng.normal(size=len(rows))
+        return game.values_of(rows, coalitions) + noise
+
+    return CoreGame(values_of, game.n_players, game.n_rows)
+
+
+def measured(
+    games: TabulatedGame, make: Callable[[], Any], each: int, noise: float, n_seeds: int
+) -> dict[str, float] | None:
+    """Return the error and the share of values in intervals; None if the budget is refused."""
+    exact, errors, inside = games.shapley_values(), [], []
+    for seed in range(n_seeds):
+        game = core_game(games)
+        if noise:
+            game = noisy(game, noise * games.table.std(axis=1), seed)
+        settings = core.Settings(seed=seed, budget=each * games.n_players + 2)
+        try:
+            found = core.estimate(game, make(), settings)
+        except BudgetError:
+            return None
+        gaps = np.abs(found.values[:, :, 0] - exact).sum(axis=1)
+        errors.append((gaps / np.abs(exact).sum(axis=1)).mean())
+        has_errors = not np.isnan(found.standard_errors).any()
+        inside.append(share_inside(found, exact) if has_errors else np.nan)
+    return {"error": max(float(np.mean(errors)), _LEAST_ERROR), "inside": float(np.mean(inside))}
+
+
+def print_coverage(table: pd.DataFrame) -> None:
+    """Print a line for each estimator, noise and budget, those with most bad kinds first."""
+    lines = []
+    for (name, noise, each), cells in table.dropna().groupby(["of", "noise", "each"], sort=False):
+        shares = cells.set_index("kind")["inside"].sort_values()
+        lowest = ", ".join(f"{kind} {share:.2f}" for kind, share in shares.iloc[:3].items())
+        n_below = (shares < _LEAST).sum()
+        text = f"| {name} | {noise:g} | {each} | {shares.mean():.3f} | {n_below} of {len(shares)} |"
+        lines.append((-n_below, f"{text} {lowest} |"))
+    print(
+        "| estimator | noise | a player | mean | kinds below .90 | the lowest |\n"
+        + "|---" * 6
+        + "|"
+    )
+    print("\n".join(text for _, text in sorted(lines, key=lambda line: line[0])))
+
+
+def print_ratios(table: pd.DataFrame, name: str) -> None:
+    """Print the cells in which an estimator errs more than the best other one, and a summary."""
+    errors = table.pivot_table(index=CELL, columns="of", values="error")
+    rivals = errors.drop(
+        columns=[name, *(BIASED if "unbiased" in name else ("SHEAR",))], errors="ignore"
+    )
+    ratio = (errors[name] / rivals.min(axis=1)).dropna().sort_values(ascending=False)
+    best = rivals.idxmin(axis=1)
+    print(
+        f"\n{name} over the best other\n\n| noise | a player | kind | ratio | best |\n"
+        + "|---" * 5
+        + "|"
+    )
+    for cell, lost in ratio[ratio > 1].items():
+        print("| " + " | ".join(map(str, cell)) + f" | {lost:.2f} | {best[cell]} |")
+    for (noise, each), of_kinds in ratio.groupby(CELL[:2]):
+        text = f"median {of_kinds.median():.2f}, largest {of_kinds.max():.2f}"
+        print(f"noise {noise:g}, {each} a player: {text}")
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--draw", type=int, default=5, help="the seed of the draw")
+    parser.add_argument("--games", type=int, default=8, help="games of each kind")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32])
+    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=[*ESTIMATORS][:6])
+    parser.add_argument("--of", choices=ESTIMATORS, help="an estimator whose errors are compared")
+    parser.add_argument("--noise", type=float, nargs="+", default=[0])
+    parser.add_argument("--quick", action="store_true", help="two games of a few kinds")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    kinds = list(KINDS)
+    if options.quick:
+        options.games, options.per_player, kinds = 2, [8], kinds[::8]
+    rng, lines = np.random.default_rng(options.draw), []
+    names = dict.fromkeys([*options.estimators, *([options.of] if options.of else [])])
+    for place, kind in enumerate(KINDS):
+        n_players, own = int(rng.integers(10, 14)), np.random.default_rng([options.draw, place])
+        if kind not in kinds:
+            continue
+        table = np.stack([KINDS[kind](n_players, own) for _ in range(options.games)])
+        games = TabulatedGame(table, n_players)
+        for name in names:
+            for noise in options.noise:
+                for each in options.per_player:
+                    found = measured(games, ESTIMATORS[name], each, noise, options.seeds)
+                    if found is not None:
+                        lines.append(
+                            {"of": name, "noise": noise, "each": each, "kind": kind, **found}
+                        )
+    cells = pd.DataFrame(lines)
+    print_coverage(cells)
+    if options.of:
+        print_ratios(cells, options.of)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+"""Estimators for features with neighbours, on graphs and on trees, losing cells first.
+
+    python benchmarks/graphs.py [--parts near trees curves] [--quick]
+
+*near*: what a graph of the players adds to `oddgp` on molecules, digits and texts. Errors are root
+mean squares over the players, over the spread of their Shapley values, which a regression over
+2,000 evaluations a player gives; the variance of these is taken off. Ratios are geometric means
+over the inputs. Falls are the mean log-odds that the predicted class loses while the players of the
+largest attributions are taken away, up to half of them, beside L- and C-Shapley and Myerson values.
+*trees*: errors of `hierarchy` and shap's Partition at equal evaluations, on three kinds of games.
+Both estimate the Owen values of the same binary tree of 256 players, which are known.
+*curves*: how much of a value is taken by the first ten players of an explanation, deleted one after
+the other, and how much they give where no others are, on average; 1 is what the ten largest of
+converged Shapley values take and give. Beside Partition: shap's KernelExplainer, `oddgp`, and
+occlusion, which takes one evaluation a player.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import shap
+import torch
+from data_files import add_folder_arguments
+from games import FloatArray, LargeGame, converged
+from large_models import digit_game, text_game
+from neighbour_models import Item, build, log_odds
+from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, limit_of
+from torch import nn
+
+import shap_ext
+from shap_ext import PlayerGraph
+from shapley_adapters import PlayerTree
+from shapley_adapters.hierarchies.default_trees import tree_of_places
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "docs" / "examples"))
+import molecules
+
+# --- graphs ---
+
+BUDGETS = (2, 4, 8, 16)
+_MOST_WORDS, _SQUARE, _OF_CURVES = 60, 4, 8
+_METHODS = {
+    "`oddgp`": ("oddgp", False),
+    "`oddgp`, graph": ("oddgp", True),
+    "L-Shapley": ("lshapley", True),
+    "C-Shapley": ("cshapley", True),
+    "Myerson": ("myerson", True),
+}
+"""Algorithms, and whether they get the graph."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A game, and the graph of its players."""
+
+    values: Callable[[Any], FloatArray]
+    graph: PlayerGraph
+
+    @property
+    def n_players(self) -> int:
+        """M."""
+        return self.graph.n_players
+
+    def explain(self, algorithm: str, budget: int, has_graph: bool) -> Any:
+        """Return the estimate of an algorithm of ours."""
+        background, row = np.zeros((1, self.n_players)), np.ones((1, self.n_players))
+        given: dict[str, Any] = {"graph": self.graph} if has_graph else {}
+        explainer = shap.Explainer(self.values, background, algorithm=algorithm, seed=0, **given)
+        explainer(row, max_evals=budget, silent=True)
+        return explainer.last_estimate
+
+
+def _errors(task: Task, truth: LargeGame, per_player: int) -> dict[str, float]:
+    """Return squared errors and times without and with the graph, and what its intervals hold."""
+    exact, own_errors, found = truth.exact, truth.standard_errors, {}
+    spread, own = ((exact - exact.mean()) ** 2).sum(), (own_errors**2).sum()
+    for name, has_graph in (("without", False), ("with", True)):
+        started = time.process_time()
+        estimate = task.explain("oddgp", per_player * task.n_players, has_graph)
+        found[f"seconds {name}"] = time.process_time() - started
+        square = ((estimate.values[0, :, 0] - exact) ** 2).sum() - own
+        found[f"square {name}"] = max(square, own) / spread
+    lower, upper = (ends[0, :, 0] for ends in estimate.interval())
+    slack = 2 * own_errors
+    found["inside"] = float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
+    found["log ratio"] = float(np.log(found["square with"] / found["square without"]) / 2)
+    return found
+
+
+def _curves(tasks: list[Task]) -> dict[str, float]:
+    """Return the mean fall of the log-odds of each method."""
+    falls: dict[str, list[float]] = {name: [] for name in _METHODS}
+    for task in tasks:
+        for name, (algorithm, has_graph) in _METHODS.items():
+            estimate = task.explain(algorithm, _OF_CURVES * task.n_players, has_graph)
+            ranks = np.argsort(np.argsort(-estimate.values[0, :, 0], kind="stable"))
+            n_taken = np.arange(task.n_players // 2 + 1)
+            values = task.values(ranks >= n_taken[:, None])
+            falls[name].append(float((values[0] - values[1:]).mean()))
+    return {name: float(np.mean(of_tasks)) for name, of_tasks in falls.items()}
+
+
+def _print_errors(cells: pd.DataFrame) -> None:
+    """Print the cells, those with the largest ratio first."""
+    groups = cells.groupby(["task", "evaluations"])
+    means = groups.mean()
+    shown = pd.DataFrame(
+        {
+            "error": np.sqrt(means["square without"]),
+            "with the graph": np.sqrt(means["square with"]),
+            "ratio": np.exp(means["log ratio"]),
+            "±": groups["log ratio"].sem(),
+            "intervals": means["inside"],
+            "time": means["seconds with"] / means["seconds without"],
+        }
+    )
+    print(f"\n{shown.sort_values('ratio', ascending=False).round(3).to_string()}")
+
+
+def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
+    """Return the game of an input."""
+    with torch.no_grad():
+        predicted = int(model(item.inputs).argmax())
+    return Task(lambda present: log_odds(model, item, present > 0.5, predicted), graph)
+
+
+def _texts(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
+    for name, key in (("AG's News", "ag_news"), ("Yahoo! Answers", "yahoo")):
+        case = build(key, arguments.data, arguments.cache, 200)
+        items = [item for item in case.items if 20 <= item.n_players <= _MOST_WORDS]
+        yield (
+            name,
+            [
+                _of_item(case.model, item, PlayerGraph.line(item.n_players))
+                for item in items[: arguments.inputs]
+            ],
+        )
+
+
+def _digits(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
+    case = build("mnist", arguments.data, arguments.cache, arguments.inputs)
+    side = case.items[0].shape[0]
+    squares = torch.arange(side) // _SQUARE
+    players = (squares[:, None] * (side // _SQUARE) + squares).reshape(-1)
+    graph = PlayerGraph.grid((side // _SQUARE, side // _SQUARE))
+    items = [
+        replace(item, mask=players[item.mask], n_players=graph.n_players) for item in case.items
+    ]
+    yield "digits", [_of_item(case.model, item, graph) for item in items]
+
+
+def _molecules(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        all_molecules = molecules.from_mutag(arguments.data / "mutag" / "mutag.npz")
+        order = np.random.default_rng(3).permutation(len(all_molecules)).tolist()
+        network = molecules.train([all_molecules[place] for place in order[40:]])
+    held_out = [all_molecules[place] for place in order[:40]]
+    held_out = [one for one in held_out if 14 <= len(one.elements) <= 24]
+    yield "molecules", [_of_molecule(network, one) for one in held_out[: arguments.inputs]]
+
+
+def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
+    n_atoms = len(molecule.elements)
+    sign = 1.0 if float(network(*molecules.together([molecule]))) > 0 else -1.0
+
+    def values(present: Any) -> FloatArray:
+        atoms = molecule.atoms[None] * torch.from_numpy(present > 0.5).float()[:, :, None]
+        starts = n_atoms * torch.arange(len(present))
+        bonds = (molecule.edge_index[:, None] + starts[:, None]).reshape(2, -1)
+        numbers = torch.arange(len(present)).repeat_interleave(n_atoms)
+        logits = network(atoms.reshape(-1, atoms.shape[2]), bonds, numbers)
+        found: FloatArray = sign * logits.double().numpy()
+        return found
+
+    edges = molecule.edge_index.numpy().T
+    return Task(values, PlayerGraph.from_edges(n_atoms, edges))
+
+
+def near(arguments: argparse.Namespace) -> None:
+    """Print errors with the graph over those without, and falls of the log-odds."""
+    cells, curves = [], {}
+    texts = () if arguments.quick else _texts(arguments)
+    for name, tasks in (*_molecules(arguments), *_digits(arguments), *texts):
+        truths = [converged(task.values, task.n_players) for task in tasks]
+        cells += [
+            {"task": name, "evaluations": each, **_errors(task, truth, each)}
+            for each in BUDGETS
+            for task, truth in zip(tasks, truths, strict=True)
+        ]
+        curves[name] = _curves(tasks)
+    _print_errors(pd.DataFrame(cells))
+    print(f"\nFall of the log-odds at {_OF_CURVES} evaluations a player, larger is better\n")
+    print(pd.DataFrame(curves).T.round(2).to_string(), flush=True)
+
+
+# --- trees ---
+
+N_PLAYERS, SIDE = 256, 16
+
+Model = Callable[[Any], Any]
+
+
+def logistic(scores: Any) -> Any:
+    """Return the logistic function of scores."""
+    return 1 / (1 + np.exp(-scores))
+
+
+def text(rng: np.random.Generator) -> Model:
+    """Return a classifier of texts with few heavy words, which interact with their neighbours."""
+    words = 0.4 * rng.standard_t(2, size=N_PLAYERS)
+    pairs = 0.4 * rng.standard_t(2, size=N_PLAYERS - 1)
+    return lambda x: logistic(x @ words + (x[:, 1:] * x[:, :-1]) @ pairs - 1)
+
+
+def image(rng: np.random.Generator) -> Model:
+    """Return a classifier that sees five spots, each if half of it is there."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    spots = np.empty((5, N_PLAYERS))
+    for spot in spots:
+        (row, column), width = rng.uniform(2, SIDE - 2, size=2), rng.uniform(1, 2.5)
+        spot[:] = np.exp(-((y - row) ** 2 + (x - column) ** 2) / 2 / width**2).ravel()
+    spots /= spots.sum(axis=1, keepdims=True)
+    weights = 2 * rng.normal(size=5)
+
+    def classifier(z: Any) -> Any:
+        seen = z @ spots.T
+        return logistic(logistic(12 * (seen - 0.5)) @ weights + seen @ weights / 2)
+
+    return classifier
+
+
+def network(rng: np.random.Generator) -> Model:
+    """Return a network of one layer, to which all inputs contribute."""
+    first = 1.5 * rng.normal(size=(N_PLAYERS, 32)) / np.sqrt(N_PLAYERS)
+    second = rng.normal(size=32) / 6
+    return lambda x: np.tanh(x @ first) @ second
+
+
+KINDS = {"text": text, "image": image, "network": network}
+
+
+def binary_tree(kind: str) -> PlayerTree:
+    """Return halves of the words, or of the rows and columns of the image in turn."""
+    if kind != "image":
+        return tree_of_places([np.arange(N_PLAYERS)], N_PLAYERS)
+    quadrants = tree_of_places([np.arange(N_PLAYERS).reshape(SIDE, SIDE)], N_PLAYERS)
+    return PlayerTree.from_linkage(quadrants.to_linkage(N_PLAYERS))
+
+
+def trees(arguments: argparse.Namespace) -> None:
+    """Print the errors on each kind of game, and how often intervals hold."""
+    row, background = np.ones((1, N_PLAYERS)), np.zeros((1, N_PLAYERS))
+    lines = []
+    for kind, make in KINDS.items():
+        tree = binary_tree(kind)
+        masker = shap.maskers.Partition(background, clustering=tree.to_linkage(N_PLAYERS))
+        for game in range(1 if arguments.quick else 6):
+            model = make(np.random.default_rng(game))
+            explainer = shap_ext.HierarchyExplainer(model, masker)
+            exact = explainer(row, max_evals=50_000, silent=True).values
+            scale = np.sqrt((exact**2).sum())
+            for budget in (60, 125, 250, 500, 1000, 2000):
+                theirs = shap.explainers.Partition(model, masker)
+                np.random.seed(game)  # noqa: NPY002 # shap breaks ties by it
+                error = theirs(row, max_evals=budget, silent=True).values - exact
+                line = {
+                    "game": kind, "evaluations": budget,
+                    "Partition": np.sqrt((error**2).sum()) / scale,
+                    "it takes": theirs.last_eval_count + 2,
+                }  # fmt: skip
+                for seed in range(4):
+                    explainer.seed = 4 * game + seed
+                    ours = explainer(row, max_evals=budget, error_bounds=True, silent=True)
+                    held = (ours.lower_bounds <= exact) & (exact <= ours.upper_bounds)
+                    error = np.sqrt(((ours.values - exact) ** 2).sum()) / scale
+                    lines.append({**line, "hierarchy": error, "held": held.mean()})
+    means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
+    means["ratio"] = means["hierarchy"] / means["Partition"]
+    print(f"\n{means.sort_values('ratio', ascending=False).round(2).to_string()}", flush=True)
+
+
+# --- curves ---
+
+
+def with_tree(explainer: type, tree: PlayerTree) -> Explain:
+    """Return a contender that explains by an explainer of shap's kind on a tree."""
+
+    def contender(game: CountedGame, budget: int, seed: int) -> Answer:
+        background, row = game.columns
+        clustering = tree.to_linkage(game.game.n_players)
+        masker = shap.maskers.Partition(background, clustering=clustering)
+        np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
+        # Partition counts the ends apart.
+        limit = budget - 2 if explainer is shap.explainers.Partition else limit_of(budget)
+        found = explainer(game, masker)(row, max_evals=limit, silent=True)
+        return Answer(np.asarray(found.values)[0])
+
+    return contender
+
+
+def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
+    """Explain by what each player takes when it leaves alone; all players or none."""
+    n_players = game.game.n_players
+    if budget < n_players + 1:
+        raise ValueError("fewer evaluations than players")
+    found = game(np.vstack([np.ones(n_players), 1 - np.eye(n_players)]))
+    return Answer(found[0] - found[1:])
+
+
+def taken_and_given(game: LargeGame, values: Any) -> np.ndarray:
+    """Return what the first ten players take from all, and what they give to none, on average."""
+    order = np.argsort(-values)[:10]
+    first = np.zeros((10, game.n_players), dtype=bool)
+    for n_first in range(10):
+        first[n_first:, order[n_first]] = True
+    ends = game.values(np.repeat([[True], [False]], game.n_players, axis=1))
+    return np.array([ends[0] - game.values(~first).mean(), game.values(first).mean() - ends[1]])
+
+
+def curves(arguments: argparse.Namespace) -> None:
+    """Print deletions and insertions on texts and digits."""
+    quadrants = tree_of_places([np.arange(196).reshape(14, 14)], 196)
+    tasks = [("Yahoo! Answers", text_game, 100, tree_of_places([np.arange(100)], 100))]
+    tasks += [("IMDB", text_game, 200, tree_of_places([np.arange(200)], 200))]
+    tasks += [("digits", digit_game, 196, PlayerTree.from_linkage(quadrants.to_linkage(196)))]
+    lines = []
+    for task, make, n_players, tree in tasks[: 1 if arguments.quick else None]:
+        contenders: dict[str, Explain] = {
+            "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, tree),
+            "Partition": with_tree(shap.explainers.Partition, tree),
+            "KernelExplainer": partial(by_kernel, l1_reg="num_features(10)"),
+            "`oddgp`": partial(by_ours, "oddgp"),
+            "occlusion": by_occlusion,
+        }
+        games = [make(arguments.data, n_players, seed) for seed in range(arguments.inputs)]
+        best = np.mean([taken_and_given(game, game.exact) for game in games], axis=0)
+        for per_player in (0.5, 1, 2, 4, 8):
+            for name, contender in contenders.items():
+                budget = round(per_player * n_players)
+                found = [explain(contender, game, budget, seed) for seed, game in enumerate(games)]
+                scores = [
+                    taken_and_given(game, each[0].values)
+                    for game, each in zip(games, found, strict=True)
+                    if each is not None
+                ]
+                if len(scores) == len(games):
+                    cell = {"task": task, "evaluations": budget, "method": name}
+                    pair = zip(
+                        ("deletion", "insertion"), np.mean(scores, axis=0) / best, strict=True
+                    )
+                    lines += [{**cell, "curve": curve, "share": share} for curve, share in pair]
+    table = pd.DataFrame(lines).pivot_table(
+        index=["task", "evaluations", "curve"], columns="method", values="share", sort=False
+    )
+    lost = table.max(axis=1) / table["`hierarchy`"]
+    order = lost.sort_values(ascending=False).index
+    print(f"\n{table.loc[order].round(2).to_string()}", flush=True)
+
+
+PARTS = {"near": near, "trees": trees, "curves": curves}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_folder_arguments(parser)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--inputs", type=int, default=12, help="of each task")
+    parser.add_argument("--quick", action="store_true", help="2 inputs of one or two tasks")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.inputs = 2
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # small budgets
+    for part in arguments.parts:
+        PARTS[part](arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""Errors, intervals and the strongest of interactions of pairs, beside shapiq, losing cells first.
+
+    python benchmarks/interactions.py [--quick] [--games "tanh network" trees-30 conjunctions-50]
+        [--per-player 8 16 32 64] [--rows 16] [--largest 3] [--shapiq-python NAME/bin/python]
+
+Of each kind of game and number of evaluations a player: the error Σ|Î − I| over Σ|I| of each
+method; how many of the ten strongest pairs are among the ten that it finds; how many of the pairs,
+and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`; seconds a game. The
+ratio is that of its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates
+its own, whose exact values are another truth.
+
+Networks and Adult (with its data) have 12 and 13 players and are enumerated. The trees have 13 and
+30: absent features follow the branches by their shares of training rows, so that TreeExplainer's
+interactions are exact. *conjunctions-50* and so on are sums of heavy-tailed effects of so many
+players and of half as many conjunctions of two to four players (with `--largest 3`, those of four
+lose their last): the interaction of a pair is the sum of w / (|T| − 1) over the conjunctions T that
+hold it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import shap
+from data_files import add_folder_arguments
+from games import BoolArray, CoreGame, FloatArray, IntArray
+from models import adult
+from peers import Approximator, ShapiqWorker, UnusableBudgetError
+from sklearn.datasets import load_breast_cancer
+from zoo_games import all_coalitions, tabulated
+
+import shapley_adapters as core
+from shapley_adapters.errors import BudgetError
+from shapley_adapters.interactions.enumeration import enumerated
+from shapley_adapters.interactions.result import InteractionRequest
+
+GAMES = (
+    "tanh network", "ReLU network", "trees-13", "trees-30", "adult",
+    "conjunctions-50", "conjunctions-100", "conjunctions-200",
+)  # fmt: skip
+_COUNTED = 10
+OURS = {"oddgp": core.OddGP, "leastsquares": core.LeastSquares}
+
+
+def _of_pairs(kind: str, form: str = "", **options: Any) -> Approximator:
+    return Approximator(kind, lambda n, b: {"index": "SII", **options}, form)
+
+
+PEERS = (
+    _of_pairs("KernelSHAPIQ", pairing_trick=True),
+    _of_pairs("InconsistentKernelSHAPIQ", pairing_trick=True),
+    _of_pairs("SVARMIQ", top_order=True),
+    _of_pairs("SHAPIQ", top_order=True),
+    _of_pairs("PermutationSamplingSII", top_order=True),
+    _of_pairs("ProxySHAP", proxy_model="lightgbm"),
+    _of_pairs("ProxySHAP", "xgboost", proxy_model="xgboost"),
+)
+FAITHFUL = Approximator("RegressionFSII", lambda n, b: {"pairing_trick": True})
+OF_MANY = (
+    # Without the search of hyperparameters, which takes minutes.
+    _of_pairs("ProxySPEX", max_order=2, hpo=False, pairing_trick=True),
+    _of_pairs("SPEX", max_order=2),
+)
+
+
+class PairGames:
+    """Games with their exact interactions.
+
+    Attributes
+    ----------
+    values_of : list of callables
+        Coalitions, (C, M), to values, (C,), of each game.
+    n_players : int
+        M.
+    truth : array, (R, P)
+        The Shapley interactions.
+    peers : dict of Approximator to array, (R, P)
+        Who takes part of shapiq, and the interactions that it estimates.
+    """
+
+    def __init__(
+        self,
+        values_of: Sequence[Callable[[BoolArray], FloatArray]],
+        n_players: int,
+        truth: FloatArray,
+        peers: tuple[Approximator, ...] = PEERS,
+    ) -> None:
+        self.values_of, self.n_players, self.truth = values_of, n_players, truth
+        self.peers = dict.fromkeys(peers, truth)
+
+    def game(self) -> CoreGame:
+        """Return the games as the core takes them."""
+
+        def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+            found = np.empty(len(rows))
+            for row in np.unique(rows):
+                found[rows == row] = self.values_of[row](coalitions[rows == row])
+            return found
+
+        return CoreGame(values, self.n_players, len(self.values_of), 4096)
+
+
+def _of_tables(tables: FloatArray) -> PairGames:
+    n_players = int(np.log2(tables.shape[1]))
+    places, every = 1 << np.arange(n_players), all_coalitions(n_players)
+    index = InteractionRequest("SII").index(n_players)
+    truth = enumerated(index, every, tables[:, :, None])[:, :, 0]
+
+    def value(table: FloatArray, coalitions: BoolArray) -> FloatArray:
+        return table[coalitions @ places]
+
+    games = PairGames([partial(value, table) for table in tables], n_players, truth)
+    games.peers[FAITHFUL] = _faithful(every, tables)
+    return games
+
+
+def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
+    """Return faithful Shapley interactions of order 2 (Tsai, Yeh and Ravikumar, JMLR 2023)."""
+    n = every.shape[1]
+    sizes = every.sum(axis=1)
+    weights = np.array([0.0, *(1 / (comb(n, s) * s * (n - s)) for s in range(1, n)), 0.0])[sizes]
+    weights[(sizes == 0) | (sizes == n)] = 1e6 * weights.max()
+    z = every.astype(float)
+    features = np.stack([z[:, i] * z[:, j] for i, j in combinations(range(n), 2)], axis=1)
+    roots = np.sqrt(weights)[:, None]
+    design = roots * np.concatenate([np.ones((len(z), 1)), z, features], axis=1)
+    faithful: FloatArray = np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
+    return faithful
+
+
+def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
+    trees = lightgbm.LGBMRegressor(n_estimators=60, num_leaves=15, verbose=-1, n_jobs=1)
+    trees.fit(X[n_rows:], y[n_rows:])
+    matrices = shap.TreeExplainer(trees).shap_interaction_values(X[:n_rows])
+    first, second = np.triu_indices(X.shape[1], 1)
+    roots = [info["tree_structure"] for info in trees.booster_.dump_model()["tree_info"]]
+
+    def value(row: FloatArray, coalitions: BoolArray) -> Any:
+        return sum(_mean_output(root, row, coalitions) for root in roots)
+
+    games = [partial(value, row) for row in X[:n_rows]]
+    return PairGames(games, X.shape[1], 2 * matrices[:, first, second])
+
+
+def _mean_output(node: dict[str, Any], row: FloatArray, coalitions: BoolArray) -> Any:
+    """Return the mean output of a tree by coalitions; absent features follow training rows."""
+    if "leaf_value" in node:
+        return np.full(len(coalitions), node["leaf_value"])
+    sides = [node["left_child"], node["right_child"]]
+    outputs = [_mean_output(side, row, coalitions) for side in sides]
+    counts = [side.get("leaf_count", side.get("internal_count")) for side in sides]
+    mean = (counts[0] * outputs[0] + counts[1] * outputs[1]) / sum(counts)
+    feature = node["split_feature"]
+    taken = outputs[0 if row[feature] <= node["threshold"] else 1]
+    return np.where(coalitions[:, feature], taken, mean)
+
+
+def _synthetic(n_players: int) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, n_players))
+    waves = np.sin(2 * X[:, 2]) * (X[:, 3] > 0) + X[:, 4] * (X[:, 5] > 0.3) * (X[:, 6] < 0)
+    return X, X[:, 0] * X[:, 1] + waves + 0.3 * X @ rng.normal(size=n_players)
+
+
+def conjunctions(
+    n_players: int, largest: int, seed: int
+) -> tuple[Callable[[BoolArray], FloatArray], FloatArray]:
+    """Return a game of coalitions, (C, M), and its interactions of all pairs, (P,)."""
+    rng = np.random.default_rng(seed)
+    effects = rng.standard_t(3, size=n_players)
+    sizes = rng.choice([2, 2, 3, 4], size=n_players // 2)
+    sets = [np.sort(rng.choice(n_players, size, replace=False)[:largest]) for size in sizes]
+    weights = 4 * rng.standard_t(3, size=len(sets))
+    exact = dict.fromkeys(combinations(range(n_players), 2), 0.0)
+    for members, weight in zip(sets, weights, strict=True):
+        for players in combinations(members.tolist(), 2):
+            exact[players] += weight / (len(members) - 1)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        total = coalitions @ effects
+        for members, weight in zip(sets, weights, strict=True):
+            total += weight * coalitions[:, members].all(axis=1)
+        return np.asarray(total)
+
+    return values, np.array(list(exact.values()))
+
+
+def games_of(name: str, options: argparse.Namespace) -> PairGames:
+    """Return the games of a kind."""
+    kind, _, size = name.rpartition("-")
+    if kind == "conjunctions":
+        drawn = [conjunctions(int(size), options.largest, seed) for seed in range(options.rows)]
+        values, truth = zip(*drawn, strict=True)
+        return PairGames(list(values), int(size), np.array(truth), OF_MANY)
+    if name == "trees-13":
+        return _trees(*_synthetic(13), options.rows)
+    if name == "trees-30":
+        X, labels = load_breast_cancer(return_X_y=True)
+        return _trees(X, labels.astype(float), options.rows)
+    if name == "adult":
+        explained = adult(options.data, options.cache, options.rows)
+        return _of_tables(explained.tabulated().table)
+    return _of_tables(tabulated(name, 12, options.rows))
+
+
+def _scores(found: FloatArray, truth: FloatArray) -> dict[str, float]:
+    """Return the error, and the share of the strongest pairs among the strongest found."""
+    truth = truth[: len(found)]
+    both = [
+        [{place for place in np.argsort(-np.abs(one))[:_COUNTED] if one[place]} for one in of]
+        for of in (truth, found)
+    ]
+    shared = [len(top & ours) / _COUNTED for top, ours in zip(*both, strict=True)]
+    error = np.abs(found - truth).sum() / np.abs(truth).sum()
+    return {"error": float(error), "strongest": float(np.mean(shared))}
+
+
+def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str, float]:
+    """Return how many of all pairs, and of the strongest found, are in 95 % intervals."""
+    inside = np.abs(truth - found) <= 1.96 * errors + 1e-9
+    order = np.argsort(-np.abs(found), axis=1)[:, :_COUNTED]
+    strongest = np.take_along_axis(inside, order, axis=1)
+    return {"held": float(inside.mean()), "held, strongest": float(strongest.mean())}
+
+
+def measured(
+    games: PairGames, budget: int, worker: ShapiqWorker | None
+) -> dict[str, dict[str, float]]:
+    """Return the scores and the seconds a game of each method that takes the budget."""
+    found: dict[str, dict[str, float]] = {}
+    settings = core.Settings(seed=0, budget=budget, interactions=InteractionRequest("SII"))
+    for name, make in OURS.items():
+        started = time.process_time()
+        try:
+            pairs = core.estimate(games.game(), make(), settings).interactions
+        except BudgetError:
+            continue
+        seconds = (time.process_time() - started) / len(games.values_of)
+        if pairs is not None:
+            values, errors = pairs.values[:, :, 0], pairs.standard_errors[:, :, 0]
+            found[name] = {**_scores(values, games.truth), **_held(values, errors, games.truth),
+                           "seconds": seconds}  # fmt: skip
+    for peer, truth in games.peers.items():
+        if worker is None:
+            break
+        try:
+            answers = [
+                worker.explain(peer, value, games.n_players, budget, row, of_size=2)
+                for row, value in enumerate(games.values_of)
+            ]
+        except UnusableBudgetError:
+            continue
+        values = np.array([answer[0] for answer in answers])
+        seconds = float(np.mean([answer[2] for answer in answers]))
+        found[peer.name] = {**_scores(values, truth), "seconds": seconds}
+    return found
+
+
+def main() -> None:
+    """Print a line for each method in each cell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_folder_arguments(parser)
+    parser.add_argument("--games", nargs="+", default=GAMES)
+    parser.add_argument("--per-player", nargs="+", type=float, default=[8, 16, 32, 64])
+    parser.add_argument("--rows", type=int, default=16, help="games of each kind")
+    parser.add_argument("--largest", type=int, choices=(2, 3, 4), default=4)
+    parser.add_argument("--quick", action="store_true", help="3 games of three kinds, one budget")
+    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
+    options = parser.parse_args()
+    if options.quick:
+        options.games, options.rows, options.per_player = [*GAMES[::3], GAMES[5]], 3, [8]
+    worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
+    tables = []
+    for name in options.games:
+        games = games_of(name, options)
+        for per_player in options.per_player:
+            found = measured(games, round(per_player * games.n_players), worker)
+            rivals = [one["error"] for peer, one in found.items() if peer not in OURS]
+            ratio = found["oddgp"]["error"] / min(rivals, default=np.nan)
+            table = pd.DataFrame(found).T.round(3)
+            tables.append((ratio, f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table}"))
+    if worker is not None:
+        worker.close()
+    tables.sort(key=lambda one: -np.nan_to_num(one[0]))
+    print("\n\n".join(text for _, text in tables))
+
+
+if __name__ == "__main__":
+    main()

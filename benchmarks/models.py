@@ -1,0 +1,451 @@
+"""Models of tables with their rows and Shapley values: perceptrons, boosted trees, and Adult.
+
+The Shapley values of boosted trees are exact by TreeSHAP. Adult is the benchmark of Wang et al.
+(ICML 2022), Appendices F and H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import shap
+import torch
+from data_files import data_file, in_turns, parts
+from games import FloatArray, IntArray, ModelGame, TabulatedGame, converged, tabulate
+from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import QuantileTransformer
+from torch import nn
+
+import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of numbers, two classes of rows, and how it is split.
+
+    Attributes
+    ----------
+    values : array, (n, D)
+        All rows.
+    labels : array, (n,)
+        0 or 1 for each.
+    names : list of str
+        Names of the columns.
+    seed : int
+        Another one, another split.
+    """
+
+    values: FloatArray
+    labels: LabelArray
+    names: list[str]
+    seed: int = 0
+
+    @cached_property
+    def parts(self) -> dict[str, IntArray]:
+        """Places of the rows of each part."""
+        return parts(len(self.values), self.seed)
+
+    @property
+    def training(self) -> FloatArray:
+        """The training part, (R, D)."""
+        rows: FloatArray = self.values[self.parts["training"]]
+        return rows
+
+    @cached_property
+    def scores(self) -> InputArray:
+        """Normal scores of the ranks among the training part, (n, D)."""
+        ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
+        scores = ranks.fit(self.training).transform(self.values)
+        clipped: InputArray = np.clip(scores, -3, 3).astype(np.float32)
+        return clipped
+
+    @property
+    def training_scores(self) -> InputArray:
+        """The scores of the training part, (R, D)."""
+        rows: InputArray = self.scores[self.parts["training"]]
+        return rows
+
+    def explained(self) -> IntArray:
+        """Return places of the test part, labels 1 and 0 in turns."""
+        return in_turns(self.labels, self.parts["test"])
+
+
+def companies(folder: Path) -> Table:
+    """Read Taiwanese companies, 94 columns, and whether they went bankrupt."""
+    return _read(folder, "taiwan_bankruptcy/taiwan_bankruptcy.csv.gz", "bankrupt", [])
+
+
+def news(folder: Path) -> Table:
+    """Read articles of a news site, 57 columns, and whether they were shared often.
+
+    In single precision: TreeSHAP rounds thresholds, which many ratios lie close to.
+    """
+    left_out = ["url", "timedelta", "shares"]
+    table = _read(folder, "online_news/online_news.csv.gz", "popular", left_out)
+    return replace(table, values=table.values.astype(np.float32).astype(np.float64))
+
+
+def _read(folder: Path, name: str, label: str, left_out: list[str]) -> Table:
+    """Read the columns that vary."""
+    table = pd.read_csv(data_file(folder, name)).drop(columns=left_out)
+    labels = table.pop(label).to_numpy(np.int64)
+    table = table.loc[:, table.nunique() > 1]
+    names = [column.strip() for column in table]
+    return Table(table.to_numpy(np.float64), labels, names)
+
+
+@dataclass(frozen=True)
+class ExplainedModel:
+    """A trained model and the rows to explain, as flat tables of columns.
+
+    Attributes
+    ----------
+    model : Explained or Margin
+        The model and the output that is explained: a module where it is a network, else a
+        function; `predict` takes arrays in both cases.
+    rows : array, (R, D)
+        Encoded rows of the test part.
+    reference : array, (1, D)
+        What absent columns are set to.
+    column_names : list of str
+        Names of the encoded columns.
+    groups : dict of str to list of str
+        The players: name and columns of each.
+    player_of_column : array, (D,)
+        The player of each column.
+    accuracy : float
+        Share of the test part that the model tells right.
+    """
+
+    model: Any
+    rows: InputArray
+    reference: InputArray
+    column_names: list[str]
+    groups: dict[str, list[str]]
+    player_of_column: IntArray
+    accuracy: float
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return len(self.groups)
+
+    def evaluated(self) -> ModelGame:
+        """Return the games of all rows, evaluated when asked."""
+        return ModelGame(self.model.predict, self.rows, self.reference, self.player_of_column)
+
+    def tabulated(self) -> TabulatedGame:
+        """Return the games of all rows, by the values of all coalitions."""
+        return tabulate(self.model.predict, self.rows, self.reference, self.player_of_column)
+
+    def explainer(self, algorithm: str, seed: int, **options: Any) -> Any:
+        """Return an explainer of ours, as shap makes it."""
+        return shap.Explainer(
+            self.model,
+            self.reference,
+            algorithm=algorithm,
+            seed=seed,
+            feature_names=self.column_names,
+            groups=self.groups,
+            **options,
+        )
+
+
+@dataclass(frozen=True)
+class ReferenceValues:
+    """What estimates are compared with.
+
+    Attributes
+    ----------
+    values : array, (R, M)
+        The Shapley values.
+    errors : array, (R, M)
+        Standard errors, 0 where the values are exact.
+    source : str
+        How they were found, in a few words.
+    """
+
+    values: FloatArray
+    errors: FloatArray
+    source: str
+
+    @classmethod
+    def exact(cls, values: FloatArray, source: str) -> ReferenceValues:
+        """Return values that are exact."""
+        return cls(values, np.zeros_like(values), source)
+
+    @property
+    def absolute_error(self) -> float:
+        """What they add to an absolute error, summed over players: the mean over rows.
+
+        The mean of the absolute value of a normal number is √(2/π) standard deviations.
+        """
+        return float(np.sqrt(2 / np.pi) * self.errors.sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, its name in tables, and the Shapley values of its rows."""
+
+    title: str
+    explained: ExplainedModel
+    shapley: ReferenceValues
+
+
+class Margin:
+    """The margin of a boosted-tree classifier, the log-odds of class 1."""
+
+    def __init__(self, booster: Any) -> None:
+        self.booster = booster
+
+    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Return the margin, (B,)."""
+        margin: FloatArray = self.booster.predict(x, raw_score=True, num_threads=1)
+        return margin
+
+    def predict(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Return the margin, (B,)."""
+        return self(x)
+
+
+# --- perceptrons ---
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+
+
+def perceptron(n_columns: int, activation: str) -> nn.Sequential:
+    """Return three layers with 64 hidden units and two logits."""
+    between = ACTIVATIONS[activation]
+    return nn.Sequential(
+        nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+    )
+
+
+def trained_perceptron(
+    name: str,
+    inputs: Mapping[str, InputArray],
+    labels: Mapping[str, LabelArray],
+    activation: str,
+    cache: Path,
+    seed: int = 0,
+) -> nn.Module:
+    """Return the network of a table, trained now or before."""
+    make = partial(perceptron, inputs["training"].shape[1], activation)
+    return trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
+
+
+def table_network(name: str, table: Table, cache: Path, n_rows: int) -> ExplainedModel:
+    """Return rows by normal scores of their ranks; absent ones take the mean.
+
+    `name` is what the trained network is kept by.
+    """
+    inputs = {part: table.scores[places] for part, places in table.parts.items()}
+    labels = {part: table.labels[places] for part, places in table.parts.items()}
+    network = trained_perceptron(name, inputs, labels, "relu", cache)
+    return ExplainedModel(
+        model=Explained(network).eval().requires_grad_(False),
+        rows=table.scores[table.explained()[:n_rows]],
+        reference=inputs["training"].mean(axis=0, keepdims=True),
+        column_names=table.names,
+        groups={name: [name] for name in table.names},
+        player_of_column=np.arange(len(table.names)),
+        accuracy=accuracy(network, inputs["test"], labels["test"]),
+    )
+
+
+# --- boosted trees ---
+
+_SOURCE = "interventional TreeSHAP"
+
+_LEAST_RIGHT = 0.95
+"""TreeSHAP rounds thresholds to single precision; rows that this puts on their other side are left
+out, and there must be few."""
+
+
+def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+    """Return scikit-learn's breast-cancer set, 30 players, with one training row as reference."""
+    X, labels = load_breast_cancer(return_X_y=True)
+    X = X.astype(np.float32).astype(np.float64)
+    names = list(load_breast_cancer().feature_names)
+    classifier = _classifier(X[:400], labels[:400])
+    accuracy = float((classifier.predict(X[400:]) == labels[400:]).mean())
+    return _explained(classifier, accuracy, X[400:], X[5:6], names, n_rows)
+
+
+def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+    """Return a table with one training row of label 0 as reference."""
+    places = table.parts["training"]
+    classifier = _classifier(table.training, table.labels[places])
+    test = table.parts["test"]
+    accuracy = float((classifier.predict(table.values[test]) == table.labels[test]).mean())
+    reference = table.values[places[table.labels[places] == 0][:1]]
+    rows = table.values[table.explained()]
+    return _explained(classifier, accuracy, rows, reference, table.names, n_rows)
+
+
+def _classifier(X: FloatArray, labels: LabelArray) -> Any:
+    classifier = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+    return classifier.fit(X, labels)
+
+
+def _explained(
+    classifier: Any,
+    accuracy: float,
+    rows: FloatArray,
+    reference: FloatArray,
+    names: list[str],
+    n_rows: int,
+) -> tuple[ExplainedModel, ReferenceValues]:
+    margin = Margin(classifier.booster_)
+    values = _tree_values(classifier, reference, rows)
+    is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
+    if is_right.mean() < _LEAST_RIGHT:
+        raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
+    explained = ExplainedModel(
+        model=margin,
+        rows=rows[is_right][:n_rows],
+        reference=reference,
+        column_names=names,
+        groups={name: [name] for name in names},
+        player_of_column=np.arange(len(names)),
+        accuracy=accuracy,
+    )
+    return explained, ReferenceValues.exact(values[is_right][:n_rows], _SOURCE)
+
+
+def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the exact values of the margin, (R, M)."""
+    explainer = shap.TreeExplainer(classifier, reference, feature_perturbation="interventional")
+    values = explainer.shap_values(rows, check_additivity=False)  # `_explained` checks each row
+    # Older versions of shap give a list with the values of each class.
+    return np.asarray(values[1] if isinstance(values, list) else values, dtype=np.float64)
+
+
+ADULT_FILE = "adult/adult.csv.gz"
+ADULT_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
+_CATEGORIES = (
+    "workclass",
+    "education",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "native_country",
+)
+
+
+def adult(
+    data: Path, cache: Path, n_rows: int, activation: str = "elu", seed: int = 0
+) -> ExplainedModel:
+    """Load the data, train the network or read it from the cache, and pick rows.
+
+    Absent columns take the mean of the encoded training part. With another seed, split and network
+    are others.
+    """
+    encoded = _encoded_adult(data, seed)
+    network = trained_perceptron("adult", encoded.inputs, encoded.labels, activation, cache, seed)
+    return ExplainedModel(
+        model=Explained(network).eval().requires_grad_(False),
+        rows=encoded.inputs["test"][:n_rows],
+        reference=encoded.inputs["training"].mean(axis=0, keepdims=True),
+        column_names=encoded.column_names,
+        groups=encoded.groups,
+        player_of_column=np.repeat(
+            np.arange(len(encoded.groups)), [len(block) for block in encoded.groups.values()]
+        ),
+        accuracy=accuracy(network, encoded.inputs["test"], encoded.labels["test"]),
+    )
+
+
+def adult_rows(data: Path) -> InputArray:
+    """Return the encoded rows that the network was trained on."""
+    return _encoded_adult(data).inputs["training"]
+
+
+@dataclass(frozen=True)
+class _Adult:
+    inputs: dict[str, InputArray]
+    labels: dict[str, LabelArray]
+    column_names: list[str]
+    groups: dict[str, list[str]]
+
+
+def _encoded_adult(folder: Path, seed: int = 0) -> _Adult:
+    """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
+    table = pd.read_csv(data_file(folder, ADULT_FILE)).drop(columns="fnlwgt")
+    places = parts(len(table), seed)
+    numbers = table[list(ADULT_NUMBERS)].astype(np.float64)
+    known = numbers.iloc[places["training"]]
+    blocks = {
+        name: ((numbers[[name]] - known[name].mean()) / known[name].std()) for name in numbers
+    }
+    for name in _CATEGORIES:
+        # Missing is a category like the others.
+        blocks[name] = pd.get_dummies(table[name].fillna("missing"), prefix=name)
+    encoded = pd.concat(blocks.values(), axis=1)
+    inputs, labels = encoded.to_numpy(np.float32), (table["income"] == ">50K").to_numpy(np.int64)
+    return _Adult(
+        inputs={part: inputs[place] for part, place in places.items()},
+        labels={part: labels[place] for part, place in places.items()},
+        column_names=list(encoded),
+        groups={name: list(block) for name, block in blocks.items()},
+    )
+
+
+TITLES = {
+    "adult-elu": "Adult, ELU network",
+    "adult-relu": "Adult, ReLU network",
+    "trees": "breast cancer, boosted trees",
+    "table": "Taiwanese bankruptcy, boosted trees",
+    "table-net": "Taiwanese bankruptcy, ReLU network",
+    "news": "news articles, boosted trees",
+    "news-net": "news articles, ReLU network",
+}
+
+
+def prepare(name: str, data: Path, cache: Path, n_rows: int) -> Case:
+    """Return a model, its rows and their Shapley values.
+
+    Parameters
+    ----------
+    name : str
+        One of `TITLES`.
+    data, cache : Path
+        The folder of the data sets, and the one that keeps trained networks.
+    n_rows : int
+        How many rows to explain.
+    """
+    torch.set_num_threads(1)
+    if name.startswith("adult"):
+        explained = adult(data, cache, n_rows, name.removeprefix("adult-"))
+        values = explained.tabulated().shapley_values()
+        shapley = ReferenceValues.exact(values, "all coalitions")
+    elif name == "trees":
+        explained, shapley = breast_cancer(n_rows)
+    else:
+        table = (companies if name.startswith("table") else news)(data)
+        if not name.endswith("-net"):
+            explained, shapley = table_trees(table, n_rows)
+        else:
+            kept = "bankruptcy" if name == "table-net" else "news"
+            explained = table_network(kept, table, cache, n_rows)
+            games, n_players = explained.evaluated(), explained.n_players
+            found = [converged(partial(games.of_row, row), n_players) for row in range(n_rows)]
+            values, errors = (
+                np.array([getattr(one, part) for one in found])
+                for part in ("exact", "standard_errors")
+            )
+            shapley = ReferenceValues(values, errors, "least squares, 2,000 evaluations a player")
+    if len(explained.rows) < n_rows:
+        raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
+    return Case(TITLES[name], explained, shapley)

@@ -1,0 +1,363 @@
+"""How exact, honest and costly networks are that explain: errors of each, the largest first.
+
+    python benchmarks/networks.py [--tables labels students intervals] [--only WORD …]
+        [--rows 1000] [--epochs 30] [--quick]
+
+*labels*: on Adult, companies and articles, SimSHAP with labels of `oddgp`, and FastSHAP, as ours
+and as its authors train it (`fastshap_recipe.py`). All spend as many evaluations, validation
+included, except *a tenth* and *all defaults*. *students*: which student learns best from the same
+labels, and from which number of rows on it has cost fewer evaluations and less time of the
+processor than `oddgp` with equal weights at the same error, with its training. *intervals*: the
+share of exact values in 95 and 68 % intervals of a network for rows like the training rows and
+others, and the error of the network refined by some evaluations a player, over that of `oddgp` with
+equal weights.
+
+Errors are Σ|φ̂ − φ| over Σ|φ|. The values of fitted models, which need no data, are those of 64
+evaluations a player. Seconds are of the processor, microseconds for a row by the network alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from data_files import add_folder_arguments
+from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
+from games import FloatArray, ModelGame
+from models import adult_rows, companies, news, prepare
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import shap_ext
+
+CASES = {"adult-elu": 400, "news": 200, "table": 64, "table-net": 40}
+"""Models of tables, and how many rows are judged."""
+
+STUDENTS = ("mlp", "embeddings", "trees")
+_TEST_ROWS, _TIMED_ROWS, _DEFAULT_EPOCHS = 40, 512, 100
+_REFINED = (0.25, 0.5, 1, 2, 3)
+_PER_PLAYER = (1, 1.5, 2, 3, 4, 6, 8)
+"""Evaluations of `oddgp` per feature, between which its errors and times are interpolated."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model, rows to learn from, rows to explain, and their values.
+
+    Attributes
+    ----------
+    model : callable
+        Rows to the output that is explained; a module where it is a network.
+    training, rows : arrays, (n, D) and (R, D)
+        Rows of the training and of the test part.
+    reference : array, (1, D)
+        Values of absent columns.
+    options : dict
+        What explainers have to know of the columns.
+    values : array, (R, M), optional
+        The Shapley values; by default those of many evaluations.
+    """
+
+    name: str
+    model: Any
+    training: npt.NDArray[Any]
+    rows: npt.NDArray[Any]
+    reference: npt.NDArray[Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    values: FloatArray | None = None
+
+    def exact(self, rows: FloatArray) -> FloatArray:
+        """Return the values of rows: the known ones of the task's own."""
+        if rows is self.rows and self.values is not None:
+            return self.values
+        found: FloatArray = self.oddgp(7)(rows, max_evals=64 * rows.shape[1], silent=True).values
+        return found
+
+    def oddgp(self, seed: int = 0) -> Any:
+        """Return `oddgp` with equal weights."""
+        options = {name: one for name, one in self.options.items() if name != "features"}
+        return shap_ext.OddGPExplainer(
+            self.model, self.reference, weights="equal", seed=seed, **options
+        )
+
+    def trained(self, kind: Any = shap_ext.SimShapExplainer, **options: Any) -> Any:
+        """Return a network that is trained on the rows."""
+        explainer = kind(
+            self.model, self.reference, training_data=self.training, seed=0, **self.options,
+            **options,
+        )  # fmt: skip
+        return explainer.fit(silent=True)
+
+
+def error(found: FloatArray, exact: FloatArray) -> float:
+    """Return the relative error."""
+    return float(np.abs(found - exact).sum() / np.abs(exact).sum())
+
+
+def seconds_of(run: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the answer of a call, and its seconds of the processor."""
+    started = time.process_time()
+    return run(), time.process_time() - started
+
+
+def pace(explain: Callable[[Any], object], rows: npt.NDArray[Any]) -> float:
+    """Return the seconds for a row of many."""
+    many = np.resize(rows, (_TIMED_ROWS, rows.shape[1]))
+    return float(np.median([seconds_of(partial(explain, many))[1] for _ in range(3)])) / len(many)
+
+
+# --- models ---
+
+
+def fitted_tasks(n_training: int | None) -> list[Task]:
+    """Return the log-odds of classifiers that are fitted to four fifths of their rows."""
+    made = make_classification(6000, 20, n_informative=12, random_state=0)
+    trees = HistGradientBoostingClassifier(max_depth=5, random_state=0)
+    network = make_pipeline(StandardScaler(), MLPClassifier((64, 64), max_iter=60, random_state=0))
+    digits, (numbers, level) = (
+        load_digits(return_X_y=True),
+        make_friedman1(3000, 10, random_state=0),
+    )
+    support = make_pipeline(StandardScaler(), SVC(probability=True, random_state=0))
+    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
+    models = {
+        "boosted trees, 20 features": (trees, *made),
+        "network, 20 features": (network, *made),
+        "breast cancer, boosted trees, 30": (trees, *load_breast_cancer(return_X_y=True)),
+        "digits, network, 64 pixels": (network, digits[0], digits[1] % 2),
+        "friedman, forest, 10": (forest, numbers, level > level.mean()),
+        "support vectors, 15": (
+            support, *make_classification(3000, 15, n_informative=8, random_state=1),
+        ),
+    }  # fmt: skip
+    tasks = []
+    for name, (estimator, x, y) in models.items():
+        part = int(0.8 * len(x))
+        fitted = clone(estimator).fit(x[:part], y[:part])
+        training = x[:part].astype(float)
+        tasks.append(
+            Task(
+                name, partial(_log_odds, fitted), training[:n_training],
+                x[part:].astype(float)[:_TEST_ROWS], training.mean(axis=0, keepdims=True),
+            )
+        )  # fmt: skip
+    return tasks
+
+
+def _log_odds(fitted: Any, rows: FloatArray) -> FloatArray:
+    probabilities = np.clip(fitted.predict_proba(rows), 1e-6, 1)
+    odds: FloatArray = np.log(probabilities[:, 1]) - np.log(probabilities[:, 0])
+    return odds
+
+
+def table_task(name: str, n_training: int | None, arguments: argparse.Namespace) -> Task:
+    """Return a model of a table with known Shapley values."""
+    case = prepare(name, arguments.data, arguments.cache, 8 if arguments.quick else CASES[name])
+    explained, options = case.explained, {}
+    if name.startswith("adult"):
+        rows, n_training = adult_rows(arguments.data), n_training or 8000
+    else:
+        table = (news if name.startswith("news") else companies)(arguments.data)
+        rows = table.training_scores if name.endswith("net") else table.training
+        options = {} if name.endswith("net") else {"features": NormalScores(rows)}
+    return Task(
+        case.title, explained.model, rows[:n_training], explained.rows, explained.reference,
+        {"feature_names": explained.column_names, "groups": explained.groups, **options},
+        case.shapley.values,
+    )  # fmt: skip
+
+
+class NormalScores:
+    """Normal scores of ranks: trees see no more, and networks cannot learn from heavy tails.
+
+    Interpolated between 200 quantiles, in a few microseconds a row.
+    """
+
+    def __init__(self, rows: npt.NDArray[Any]) -> None:
+        at = np.linspace(0, 1, 200)
+        of_ranks = np.clip(norm.ppf(at), -3, 3)
+        self.knots = []
+        for quantiles in np.quantile(rows, at, axis=0).T:  # equal ones have their mean score
+            different, place = np.unique(quantiles, return_inverse=True)
+            self.knots.append((different, np.bincount(place, of_ranks) / np.bincount(place)))
+
+    def __call__(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Return the scores, at most 3 in size."""
+        scores = np.empty(rows.shape, dtype=np.float32)
+        for column, (quantiles, of_ranks) in enumerate(self.knots):
+            scores[:, column] = np.interp(rows[:, column], quantiles, of_ranks)
+        return scores
+
+
+# --- tables ---
+
+
+def labels(task: Task, epochs: int) -> pd.DataFrame:
+    """Return errors and costs of labels of several kinds, and of FastSHAP."""
+    n_players = task.exact(task.rows).shape[1]
+    # 32, or as many as make a tenth of all enough for least squares.
+    per_epoch = max(32, -(-10 * (2 * n_players + 4) // epochs))
+    tenth = {"evaluations": per_epoch * epochs // 10}
+    ours: dict[str, tuple[Any, dict[str, Any]]] = {
+        "FastSHAP, ours": (shap_ext.FastShapExplainer, {"evaluations": per_epoch}),
+        "oddgp labels, mixed rows": (
+            shap_ext.SimShapExplainer, {**tenth, "n_mixed_rows": 8 * len(task.training)},
+        ),
+        "oddgp labels, a tenth": (shap_ext.SimShapExplainer, tenth),
+        "SimSHAP, all defaults": (shap_ext.SimShapExplainer, {"epochs": _DEFAULT_EPOCHS}),
+    }  # fmt: skip
+    lines = {}
+    for name, (kind, options) in ours.items():
+        network, seconds = seconds_of(
+            partial(task.trained, kind, student="mlp", **{"epochs": epochs, **options})
+        )
+        lines[name] = {
+            "error": error(network(task.rows, silent=True).values, task.exact(task.rows)),
+            "evaluations": network.trained.evaluations, "seconds": seconds,
+            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
+        }  # fmt: skip
+    for rate in LEARNING_RATES:
+        explained, seconds = seconds_of(
+            partial(by_recipe, task, rate, len(task.training) * per_epoch * epochs)
+        )
+        lines[f"FastSHAP, authors' recipe, {rate:g}"] = {
+            "error": error(explained[0], task.exact(task.rows)),
+            "evaluations": explained[1], "seconds": seconds,
+        }  # fmt: skip
+    for per_player in (3, 4, 8, 16):
+        budget = per_player * n_players + 2
+        found = task.oddgp()(task.rows, max_evals=budget, silent=True).values
+        lines[f"oddgp, each row, {budget}"] = {"error": error(found, task.exact(task.rows))}
+    return pd.DataFrame(lines).T
+
+
+def by_recipe(task: Task, learning_rate: float, n_evaluations: int) -> tuple[FloatArray, int]:
+    """Train the authors' network, which sees columns of mean 0 and spread 1; explain the rows."""
+    features = task.options.get("features", np.asarray)
+    inputs = np.asarray(features(task.training), dtype=np.float64)
+    centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
+
+    def read(some: Any) -> torch.Tensor:
+        scaled = np.asarray(features(some), dtype=np.float64) - centre
+        return torch.as_tensor(scaled / np.where(spread > 0, spread, 1.0), dtype=torch.float32)
+
+    groups = task.options["groups"].values()
+    player_of_column = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    predict = task.model.predict
+    recipe = train_recipe(
+        ModelGame(predict, task.training, task.reference, player_of_column), read(task.training),
+        lambda: table_network(inputs.shape[1], len(groups)),
+        learning_rate=learning_rate, n_evaluations=n_evaluations, seed=0,
+    )  # fmt: skip
+    rises = predict(task.rows) - predict(task.reference)
+    return recipe.explain(read(task.rows), rises.reshape(-1)), recipe.evaluations
+
+
+def students(task: Task, epochs: int) -> pd.DataFrame:
+    """Return errors and costs of students of the same labels, beside `oddgp` row by row."""
+    n_players, exact, lines = task.rows.shape[1], task.exact(task.rows), {}
+    oddgp = task.oddgp()
+    calls = [partial(oddgp, max_evals=round(per * n_players), silent=True) for per in _PER_PLAYER]
+    errors = np.array([error(call(task.rows).values, exact) for call in calls])
+    paces = np.array([pace(call, task.training) for call in calls])
+    order = np.argsort(errors)
+
+    def of_oddgp(reached: float, costs: Any) -> float:
+        """Return what `oddgp` costs for a row with an error; NaN below its errors."""
+        logs = np.log(reached), np.log(errors[order]), np.log(np.asarray(costs)[order])
+        return float(np.exp(np.interp(*logs))) if reached >= errors[order[0]] else np.nan
+
+    for student in STUDENTS:
+        network, seconds = seconds_of(partial(task.trained, student=student, epochs=epochs))
+        reached = error(network(task.rows, silent=True).values, exact)
+        own = pace(partial(network, silent=True), task.training)
+        evaluations = of_oddgp(reached, np.array(_PER_PLAYER) * n_players)
+        saved = np.array([evaluations - 1, of_oddgp(reached, paces) - own])
+        spent = np.array([network.trained.evaluations, seconds])
+        rows = np.where(saved > 0, spent / saved, np.nan)
+        lines[student] = {
+            "error": reached, "seconds": seconds,
+            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
+            "oddgp's evaluations": evaluations, "rows, evaluations": rows[0], "rows, time": rows[1],
+        }  # fmt: skip
+    return pd.DataFrame(lines).T
+
+
+def intervals(task: Task, epochs: int) -> pd.DataFrame:
+    """Return what intervals hold of a network alone, and errors of the refined one."""
+    network = task.trained(student="mlp", epochs=epochs)
+    rng, spread = np.random.default_rng(1), task.training.std(axis=0)
+    moved = task.rows.copy()
+    moved[:, np.flatnonzero(spread)[:3]] += 3 * spread[np.flatnonzero(spread)[:3]]
+    shifts = {
+        "like the training rows": task.rows,
+        "three columns + 3 sd": moved,
+        "noise of 1 sd": task.rows + rng.normal(size=task.rows.shape) * spread,
+    }
+    lines = {}
+    for name, rows in shifts.items():
+        exact = task.exact(rows)
+        explained = network(rows, error_bounds=True, silent=True)
+        line = {"error": error(explained.values, exact)}
+        for confidence in (0.95, 0.68):
+            lower, upper = (one[:, :, 0] for one in network.last_estimate.interval(confidence))
+            line[f"in {confidence:.0%}"] = ((lower <= exact) & (exact <= upper)).mean()
+        for per in _REFINED:
+            budget = max(4, int(per * rows.shape[1]))
+            refined, alone = (
+                error(one(rows, max_evals=budget, silent=True).values, exact)
+                for one in (network, task.oddgp())
+            )
+            line[f"refined by {per:g}"] = refined / alone
+        lines[name] = line
+    return pd.DataFrame(lines).T
+
+
+TABLES = {"labels": labels, "students": students, "intervals": intervals}
+
+
+def main() -> None:
+    """Print a table for each model."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_folder_arguments(parser)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--only", nargs="+", metavar="WORD", default=[""], help="of models' names")
+    parser.add_argument("--rows", type=int, help="training rows at most")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--quick", action="store_true", help="few rows and epochs, two models")
+    options = parser.parse_args()
+    if options.quick:
+        options.rows, options.epochs = 200, 3
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", UserWarning)
+    for name in options.tables:
+        if name == "labels":
+            names = [case for case in CASES if any(word in case for word in options.only)]
+            tasks = (table_task(case, options.rows, options) for case in names)
+        else:
+            fitted = fitted_tasks(options.rows)
+            tasks = (one for one in fitted if any(word in one.name for word in options.only))
+        for task in [next(tasks)] if options.quick else tasks:
+            table = TABLES[name](task, options.epochs).sort_values("error", ascending=False)
+            print(
+                f"\n{task.name}: {len(task.training)} training rows\n{table.round(3)}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
