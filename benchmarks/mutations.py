@@ -8,12 +8,13 @@ each mutant gets a process of its own, in which its cases follow, of each functi
 first, until one fails or `--seconds` of tests are spent.
 
 `.ci/run` tries mutants that its commit draws: it lets its own run of the fast tests note the cases,
-by `MUTANTS="--seed …"` in the environment and the option `-p benchmarks.mutations` of pytest.
+by `MUTANTS="--seed …"` and `PYTEST_PLUGINS=benchmarks.mutations` in the environment.
 """
 
 import argparse
 import ast
 import builtins
+import gc
 import json
 import multiprocessing
 import os
@@ -29,6 +30,7 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from itertools import accumulate
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import pytest
@@ -169,6 +171,20 @@ def import_changed(trees: dict[Path, Callable[[], ast.Module]]) -> None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
+def change_loaded(trees: dict[Path, Callable[[], ast.Module]]) -> None:
+    """Give functions that are loaded already the code that they have in other trees."""
+    codes, waiting = {}, [compile(tree(), str(file), "exec") for file, tree in trees.items()]
+    while waiting:
+        code = waiting.pop()
+        codes[code.co_filename, code.co_qualname, code.co_firstlineno] = code
+        waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType):
+            code = one.__code__
+            key = code.co_filename, code.co_qualname, code.co_firstlineno
+            one.__code__ = codes.get(key, code)
+
+
 class Notes:
     """A plugin that notes which cases run the mutants' statements, and how long the cases take."""
 
@@ -177,7 +193,9 @@ class Notes:
         self.cases, by_file = defaultdict[int, set[str]](set), defaultdict(list)
         for i, mutant in enumerate(drawn(given)):
             by_file[mutant.file].append((i, mutant))
-        import_changed({file: partial(probed, file, some) for file, some in by_file.items()})
+        trees = {file: partial(probed, file, some) for file, some in by_file.items()}
+        import_changed(trees)
+        change_loaded(trees)  # pytest imports the core for its filters of warnings
         builtins.mutant_runs = lambda i: self.cases[i].add(self.case)  # type: ignore[attr-defined]
 
     def pytest_runtest_setup(self, item: Any) -> None:
@@ -229,11 +247,10 @@ def main() -> int:
     """Draw mutants, try each, and print what became of it."""
     given = arguments()
     if not notes_of(given).exists():
-        words = ["-p", "benchmarks.mutations", "-q", "-n2", "-m", "not slow", *given.tests]
-        environment = {**os.environ, "MUTANTS": shlex.join(sys.argv[1:])}
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *words], cwd=ROOT, env=environment, check=False
-        )
+        words = ["-q", "-n2", "-m", "not slow", *given.tests]
+        noting = {"MUTANTS": shlex.join(sys.argv[1:]), "PYTEST_PLUGINS": "benchmarks.mutations"}
+        command = [sys.executable, "-m", "pytest", *words]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **noting}, check=False)
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["scipy.stats", "sklearn.ensemble", "shap", "captum.attr"])
 
