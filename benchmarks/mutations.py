@@ -24,7 +24,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.machinery import SourceFileLoader
@@ -137,18 +137,17 @@ def probed(file: Path, mutants: list[tuple[int, Mutant]]) -> ast.Module:
     """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     nodes = [node for _, node, _ in changes(tree)]
-    homes, in_functions, starts = {}, set(), []
+    homes, in_functions, starts = {}, set[int](), []
     for owner in ast.walk(tree):  # outer ones first
-        is_function = isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef)
         for _, block in ast.iter_fields(owner):
             if not isinstance(block, list) or not block or not isinstance(block[0], ast.stmt):
                 continue
-            if is_function:
+            inside = [list(map(id, ast.walk(statement))) for statement in block]
+            for statement, ids in zip(block, inside, strict=True):
+                homes.update(dict.fromkeys(ids, (block, statement)))
+            if isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
+                in_functions.update(*inside)
                 starts.append((block, block[ast.get_docstring(owner) is not None :][:1]))
-            for statement in block:
-                inside = list(map(id, ast.walk(statement)))
-                homes.update(dict.fromkeys(inside, (block, statement)))
-                in_functions.update(inside if is_function else ())
     for i, mutant in mutants:
         node = id(nodes[mutant.n])
         home = [(homes[node][0], [homes[node][1]])] if node in in_functions else starts
@@ -160,7 +159,7 @@ def probed(file: Path, mutants: list[tuple[int, Mutant]]) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def import_changed(trees: dict[Path, Callable[[], ast.Module]]) -> None:
+def import_changed(trees: Mapping[Path, Callable[[], ast.Module]]) -> None:
     """Let files be imported as other trees from now on."""
     original = SourceFileLoader.get_code
 
@@ -171,7 +170,7 @@ def import_changed(trees: dict[Path, Callable[[], ast.Module]]) -> None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
-def change_loaded(trees: dict[Path, Callable[[], ast.Module]]) -> None:
+def change_loaded(trees: Mapping[Path, Callable[[], ast.Module]]) -> None:
     """Give functions that are loaded already the code that they have in other trees."""
     codes, waiting = {}, [compile(tree(), str(file), "exec") for file, tree in trees.items()]
     while waiting:
