@@ -178,7 +178,7 @@ def change_loaded(trees: Mapping[Path, Callable[[], ast.Module]]) -> None:
         codes[code.co_filename, code.co_qualname, code.co_firstlineno] = code
         waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
     for one in gc.get_objects():
-        if isinstance(one, FunctionType):
+        if type(one) is FunctionType:  # classes of others look at what they are on demand
             code = one.__code__
             key = code.co_filename, code.co_qualname, code.co_firstlineno
             one.__code__ = codes.get(key, code)
