@@ -340,7 +340,9 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             NonFiniteValueError,
             "row 0",
         ),
+        (lambda: absolute_error(np.ones(3), np.ones(4)), InvalidArgumentError, r"exact.*\(4,\)"),
         (lambda: Neighbourhood(0), InvalidArgumentError, "radius must be positive"),
+        (lambda: Neighbourhood(1.0, "l3"), InvalidArgumentError, "'linf', 'l2'"),
         (lambda: Neighbourhood("far"), InvalidArgumentTypeError, "'far'"),  # type: ignore[arg-type] # wrong on purpose
         (lambda: Neighbourhood(1.0, keep=-1.0), InvalidArgumentError, "not negative"),
         (lambda: Neighbourhood(1.0, keep="label"), InvalidArgumentError, "'class', 'all'"),
