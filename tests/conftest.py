@@ -2,7 +2,6 @@
 
 import gc
 import os
-from pathlib import Path
 
 # Before NumPy and torch read them: workers that run side by side have one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,11 +14,8 @@ import pytest
 from tests.helpers.optional import HAS_TORCH
 from tests.helpers.thin_products import one_of_each, thinned
 
-REPOSITORY = Path(__file__).parents[1]
-
 NEEDS_TORCH = [
     "captum_host/*",
-    "parity/test_adult.py",
     "parity/test_captum_parity.py",
     "parity/test_derivative_table.py",
     "parity/test_quantus.py",
@@ -68,12 +64,3 @@ def batches_are_not_timed(request):
         if "timed" not in request.keywords:
             patch.setattr("shapley_adapters.games.evaluation.perf_counter", lambda: 0.0)
         yield
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    """Return the folder of real data sets; tests that need it skip where there is none."""
-    folder = Path(os.environ.get("SHAPLEY_EXT_DATA", REPOSITORY.parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"no data sets in {folder}; set SHAPLEY_EXT_DATA")
-    return folder

@@ -437,28 +437,6 @@ print("torch" in sys.modules)
     assert run_without([], code).splitlines() == ["[]", str(package == "captum_ext")]
 
 
-CENTRE = [
-    *(
-        SOURCES["shap_ext"] / "explainers" / f"{name}_explainer.py"
-        for name in ("model", "coalition", "sampling")
-    ),
-    *(
-        SOURCES["captum_ext"] / "attributions" / f"{name}_attribution.py"
-        for name in ("coalition", "sampling")
-    ),
-]
-
-
-@pytest.mark.parametrize("path", CENTRE, ids=lambda path: path.stem)
-def test_what_every_explainer_is_made_of_imports_no_features(path):
-    """Streams, batches of tables and importance take an explainer; its methods import them."""
-    for node in syntax(path).body:
-        if isinstance(node, ast.ImportFrom):
-            assert "streams" not in (node.module or "")
-            assert "batch_function" not in (node.module or "")
-            assert "importance" not in (node.module or "")
-
-
 @pytest.mark.parametrize("package", ["shap_ext", "captum_ext"])
 def test_few_classes_are_above_a_public_one(package):
     module = pytest.importorskip(package)

@@ -141,46 +141,6 @@ def test_readme_and_landing_page_tell_the_same_story(beginning):
     assert parts[0] == parts[1]
 
 
-faults = runpy.run_path(str(DOCS / "check_pages.py"))["faults"]
-
-GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="a.png" alt="A"></p>'
-
-
-@pytest.mark.parametrize(
-    ("html", "fault"),
-    [
-        (GOOD, None),
-        ('<a href="missing.html">a</a>', "leads nowhere"),
-        ('<a href="#missing">a</a>', "leads nowhere"),
-        ('<a href="b.html#missing">a</a>', "leads nowhere"),
-        ('<img src="missing.png" alt="A">', "leads nowhere"),
-        ('<img src="a.png">', "no alt text"),
-        ('<img src="a.png" alt="_images/a.png">', "no alt text"),
-        ('<img src="a.png" alt="">', None),
-        ('<script src="https://cdn.example/x.js"></script>', "loaded from a network"),
-        ('<link rel="stylesheet" href="//cdn.example/x.css">', "loaded from a network"),
-        ('<a href="https://elsewhere.example">a</a>', None),
-        ("<code>f(link=CPUDispatcher(…))</code>", "no readable default"),
-        ("<code>f(rng=&lt;object object at 0x7f00&gt;)</code>", "no readable default"),
-    ],
-)
-def test_faults_of_built_pages_are_found(tmp_path, html, fault):
-    (tmp_path / "a.html").write_text(html, encoding="utf-8")
-    (tmp_path / "b.html").write_text('<p id="there"></p>', encoding="utf-8")
-    (tmp_path / "a.png").touch()
-    found = faults(tmp_path)
-    assert len(found) == (fault is not None)
-    assert all(fault in line for line in found)
-
-
-@pytest.mark.parametrize("is_dark", [True, False])
-def test_code_has_dark_colours(is_dark, tmp_path):
-    (tmp_path / "_static").mkdir()
-    rules = "@media (prefers-color-scheme: dark) { .k { color: red } }" if is_dark else ""
-    (tmp_path / "_static" / "pygments.css").write_text(rules, encoding="utf-8")
-    assert faults(tmp_path) == ["pygments.css: has no colours for dark pages"] * (not is_dark)
-
-
 BLOCK = "```python\n{}\n```\n"
 
 
@@ -219,16 +179,3 @@ def test_pages_without_the_comment_have_no_block_left_out():
     for page in run_pages["all_pages"]():
         fences = re.findall(r"^ *```+ *\{?(?:code-block\}? )?py", page.read_text("utf-8"), re.M)
         assert len(run_pages["read_blocks"](page)) == len(fences), page
-
-
-@pytest.mark.parametrize(
-    ("package", "fault"),
-    [([], None), (["--with", "mlflow"], "NameError"), (["--with", "other"], "no block runs")],
-)
-def test_a_block_with_a_package_runs_in_its_environment_only(package, fault, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"<!-- run with: mlflow -->\n{BLOCK.format('undefined')}", encoding="utf-8")
-    script = [sys.executable, str(DOCS / "run_pages.py"), str(page), *package]
-    process = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert (process.returncode != 0) == bool(fault)
-    assert (fault or "0 blocks run, 1 not") in process.stdout + process.stderr

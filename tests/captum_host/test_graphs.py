@@ -11,12 +11,7 @@ from captum.attr import TextTemplateInput
 from torch import nn
 
 from captum_ext import BaselineDistribution, CShapley, LShapley, Myerson, PlayerGraph
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -164,20 +159,6 @@ def test_integer_tokens(method):
         np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(8), game), **EXACT)
 
 
-def test_ragged_texts_in_one_call():
-    """Each with the line of its own length; padding has nothing to do with the words."""
-    tokens, lengths = TOKENS.clone(), [8, 5, 2]
-    for row, length in enumerate(lengths):
-        tokens[row, length:] = 0
-    graphs = [PlayerGraph.line(length) for length in lengths]
-    found = CShapley(of_tokens, order=2, graph=graphs).attribute(tokens)
-    for row, length in enumerate(lengths):
-        assert (found[row, length:] == 0).all()
-        game = game_of(of_tokens, tokens[row], 0 * tokens[row], torch.arange(8))
-        wanted = oracle.c_shapley(nx.path_graph(length), game, 2)
-        np.testing.assert_allclose(found[row, :length].numpy(), wanted, **EXACT)
-
-
 # --- language models ---
 
 
@@ -206,45 +187,6 @@ def test_slots_of_templates_are_neighbours_where_users_say_so():
     found, _ = attributed(CShapley(MODEL, order=2, marginals="components", graph="line"), template)
     wanted, _ = attributed(Myerson(MODEL, graph=nx.path_graph(3)), template)
     torch.testing.assert_close(found.token_attr, wanted.token_attr)
-
-
-# --- hubs, and what the budget does not pay for ---
-
-
-def hub_model(x):
-    return x[:, 0] * x[:, 1:].sum(1)
-
-
-def test_neighbours_that_n_samples_do_not_pay_for_are_warned_of():
-    method = LShapley(hub_model, graph=nx.star_graph(199))
-    words = "in 1 of 1 rows.*order 1 needs about 802.*Raise n_samples"
-    with pytest.warns(ShapleyExtWarning, match=words):
-        method.attribute(torch.ones(1, 200), n_samples=300)
-
-
-@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
-def test_inputs_that_touch_nobody_are_warned_of(kind):
-    one, other = examples(2, 1), examples(2, 1)
-    with pytest.warns(ShapleyExtWarning, match="joins no two players in 2 of 2 rows.*Check graph"):
-        kind(lambda one, other: (one * other)[:, 0]).attribute((one, other))
-
-
-@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
-def test_nodes_that_may_be_any_feature_are_refused(kind):
-    """Inputs have no names. The nodes were taken in the order in which the graph had been made."""
-    not_from_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])
-    for graph in (not_from_0, nx.relabel_nodes(not_from_0, str), nx.grid_2d_graph(2, 3)):
-        with pytest.raises(
-            InvalidArgumentError, match="the player of each node is unknown.*nodelist"
-        ):
-            kind(smooth, graph=graph).attribute(examples(2, 6))
-    given = PlayerGraph.from_networkx(not_from_0, nodelist=[1, 2, 3, 4, 5, 6])
-    sorted_nodes = nx.convert_node_labels_to_integers(not_from_0, ordering="sorted")
-    found = kind(smooth, graph=given).attribute(examples(2, 6))
-    torch.testing.assert_close(found, kind(smooth, graph=sorted_nodes).attribute(examples(2, 6)))
-
-
-# --- the same numbers through both hosts ---
 
 
 # --- captum's own tools ---

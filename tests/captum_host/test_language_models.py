@@ -152,13 +152,6 @@ def test_templates(row):
     torch.testing.assert_close(result.token_attr, wanted[1:], **EXACT)
 
 
-def test_feature_masks_join_tokens():
-    mask = torch.tensor([[0, 0, 1, 1]])
-    result, _ = attributed(Exact(MODEL), feature_mask=mask)
-    theirs, _ = attributed(ShapleyValues(MODEL), feature_mask=mask)
-    torch.testing.assert_close(result.token_attr.float(), theirs.token_attr, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("overlaps", [False, True])
 def test_images(overlaps):
     image_of = pytest.importorskip("PIL.Image").fromarray

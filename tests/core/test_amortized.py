@@ -1,12 +1,13 @@
 """Networks that explain: targets against enumeration, training, and files."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shapley_adapters import Game
+from shapley_adapters import Game, LeastSquares
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
 from tests.helpers.signed_files import signed
@@ -189,6 +190,19 @@ def test_training_is_repeatable_and_leaves_global_generators_alone(target):
         np.testing.assert_array_equal(value, weights(again)[name])
     assert first.history == again.history
     assert any((v != weights(other)[k]).any() for k, v in weights(first).items())
+
+
+@pytest.mark.parametrize("target", ["oddgp", "leastsquares"])
+def test_labels_are_those_of_the_estimator_that_is_named(target, monkeypatch):
+    class UsedError(Exception):
+        pass
+
+    def refuse(*_):
+        raise UsedError
+
+    monkeypatch.setattr(LeastSquares, "design", refuse)
+    with pytest.raises(UsedError) if target == "leastsquares" else nullcontext():
+        fitted(labels=target, evaluations=16, epochs=1)
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)

@@ -70,19 +70,6 @@ def test_other_programs_do_not_lead_to_bad_sizes(cost, monkeypatch):
     assert np.max(ratios) < 2.1
 
 
-def test_a_slow_first_call_does_not_count(monkeypatch):
-    clock, size = Clock(monkeypatch), TimedBatchSize(BOUNDS)
-    sizes, costs = [], iter([10.0])
-
-    def call(start, stop):
-        sizes.append(stop - start)
-        clock.now += next(costs, 0.02 * (stop - start))
-
-    in_batches_of(4_000, lambda _: size, call)
-    assert sizes[:3] == [64, 64, 128]
-    assert size.best == 64  # twice the size is no faster, though the first call was slow
-
-
 @pytest.mark.parametrize("total", [400, 700, 1_500, 4_000])
 def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     """Twice the size costs as much for each evaluation, so that no trial saves anything."""
@@ -97,19 +84,6 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     assert size.best == 64
     assert min(n_left_at_trials, default=640) > 4 * 128
     assert bool(n_left_at_trials) == (total > 700)
-
-
-def test_coalitions_that_take_longer_than_others_do_not_lead_to_tiny_batches(monkeypatch):
-    """As trees do: of eight rows, some need thrice the time for the same coalition."""
-    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.from_bytes(8, 100)), []
-
-    def call(start, stop):
-        sizes.append(stop - start)
-        n_slow = np.count_nonzero(np.arange(start, stop) % 8 < 4)
-        clock.now += 2e-4 + 1e-4 * (stop - start) + 2e-4 * n_slow
-
-    in_batches_of(800, lambda _: size, call)
-    assert min(sizes[:-1]) >= 16
 
 
 def test_larger_sizes_that_cost_twice_as_much_are_not_tried_again(monkeypatch):

@@ -118,15 +118,6 @@ def test_drawn_subsets_are_distinct_of_one_size_and_repeatable():
     np.testing.assert_allclose(first[1:], one, **EXACT)  # a row does not depend on the others
 
 
-def test_faithfulness_of_exact_values_of_an_additive_model_is_one():
-    weights = numbers(6)
-    found = faithfulness(weights[None], additive_game(weights), subset_size=3)
-    np.testing.assert_allclose(found, 1, **EXACT)
-    np.testing.assert_allclose(
-        faithfulness(-weights[None], additive_game(weights), subset_size=3), -1, **EXACT
-    )
-
-
 def test_equal_attributions_correlate_with_nothing():
     game = random_game(5)
     assert faithfulness(np.full((1, 5), 0.1), game, subset_size=3) == 0
@@ -349,7 +340,9 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             NonFiniteValueError,
             "row 0",
         ),
+        (lambda: absolute_error(np.ones(3), np.ones(4)), InvalidArgumentError, r"exact.*\(4,\)"),
         (lambda: Neighbourhood(0), InvalidArgumentError, "radius must be positive"),
+        (lambda: Neighbourhood(1.0, "l3"), InvalidArgumentError, "'linf', 'l2'"),
         (lambda: Neighbourhood("far"), InvalidArgumentTypeError, "'far'"),  # type: ignore[arg-type] # wrong on purpose
         (lambda: Neighbourhood(1.0, keep=-1.0), InvalidArgumentError, "not negative"),
         (lambda: Neighbourhood(1.0, keep="label"), InvalidArgumentError, "'class', 'all'"),

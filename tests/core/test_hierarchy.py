@@ -76,13 +76,6 @@ def test_one_level_is_the_shapley_value():
     np.testing.assert_allclose(found, shapley_values(N_PLAYERS, of_set), rtol=0, atol=1e-12)
 
 
-def test_unions_of_the_top_get_the_shapley_value_of_their_game():
-    unions = [[0, 1, 5], [2], [3, 4, 6]]
-    found = run().values[0]
-    wanted = shapley_values(3, lambda chosen: of_set([p for u in chosen for p in unions[u]]))
-    np.testing.assert_allclose([found[u].sum(0) for u in unions], wanted, rtol=0, atol=1e-12)
-
-
 def test_players_without_effect_are_left_out_of_the_tree():
     active = np.ones((1, N_PLAYERS), dtype=bool)
     active[0, [1, 2]] = False

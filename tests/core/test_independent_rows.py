@@ -63,29 +63,6 @@ def test_other_rows_their_order_and_the_batch_do_not_matter(row):
     assert (together.evaluations <= BUDGET).all()
 
 
-@over(OF_KINDS)
-@pytest.mark.slow
-def test_errors_of_rows_are_uncorrelated(row):
-    """Of 6 rows the mean's variance is a sixth of a row's; with shared draws, as large.
-
-    Over 40 seeds and 8 players the ratio, 1 without correlation, scatters by about a tenth.
-    """
-    names = [f"row {number}" for number in range(6)]
-
-    def ratio(independent, n_seeds):
-        found = [
-            row.estimate(
-                rows_of_one_game(names), 50, seed=seed, independent_rows=independent
-            ).values[:, :, 0]
-            for seed in range(n_seeds)
-        ]
-        of_rows, of_means = np.var(found, axis=0).mean(axis=0), np.var(np.mean(found, axis=1), 0)
-        return len(names) * of_means.sum() / of_rows.sum()
-
-    assert ratio(False, 4) == pytest.approx(len(names))
-    assert ratio(True, 40) < 1.6
-
-
 @over([row for row in OF_CLASSES[1:] if row.is_unbiased and row.cooperators is None])
 @pytest.mark.slow
 def test_errors_of_many_rows_are_uncorrelated(row):

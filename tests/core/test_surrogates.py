@@ -187,28 +187,6 @@ def test_files_of_all_networks_give_the_same_numbers(rows, network, options, tmp
     assert np.ptp(surrogate.outputs(rows, present)) > 0
 
 
-class Own(torch.nn.Module):
-    def __init__(self, width=8):
-        super().__init__()
-        layers = [torch.nn.Flatten(), torch.nn.Linear(8, width), torch.nn.Linear(width, 1)]
-        self.layers = torch.nn.Sequential(*layers)
-
-    def forward(self, x):
-        return self.layers(x)
-
-
-def test_modules_of_one_s_own(tmp_path):
-    surrogate = fitted(network=built(0, Own), epochs=2)
-    surrogate.save(tmp_path / "a")
-    with pytest.raises(InvalidArgumentError, match="Own.*network="):
-        TrainedSurrogate.load(tmp_path / "a")
-    with pytest.raises(InvalidArgumentError, match="do not fit"):
-        TrainedSurrogate.load(tmp_path / "a", Own(width=3))
-    loaded = TrainedSurrogate.load(tmp_path / "a", Own())
-    present = np.ones(ROWS.shape, dtype=bool)
-    np.testing.assert_array_equal(loaded.outputs(ROWS, present), surrogate.outputs(ROWS, present))
-
-
 def test_files_hold_no_code_and_are_told_apart(tmp_path):
     path = tmp_path / "a"
     fitted(epochs=1).save(path)

@@ -27,76 +27,11 @@ def subsets(members):
 # --- SHEAR (Wang et al., 2022) ------------------------------------------------------------------
 
 
-class Polynomial:
-    """f(x) = Σ_T c_T Π_{j∈T} x_j, whose mixed derivatives have closed forms."""
-
-    def __init__(self, n_players, seed):
-        rng = np.random.default_rng(seed)
-        self.n_players = n_players
-        self.coefficients = {members: rng.normal() for members in subsets(range(n_players))}
-        self.x, self.reference = rng.normal(size=(2, n_players))
-
-    def inputs(self, coalition):
-        inputs = self.reference.copy()
-        inputs[list(coalition)] = self.x[list(coalition)]
-        return inputs
-
-    def value(self, coalition):
-        x = self.inputs(coalition)
-        return sum(c * np.prod(x[list(members)]) for members, c in self.coefficients.items())
-
-    def mixed_derivative(self, i, j, coalition):
-        x = self.inputs(coalition)
-        return sum(
-            c * np.prod(x[[k for k in members if k not in (i, j)]])
-            for members, c in self.coefficients.items()
-            if i in members and j in members
-        )
-
-    def product_of_distances(self, i, j):
-        return (self.x[i] - self.reference[i]) * (self.x[j] - self.reference[j])
-
-
 def without(value, n_players, removed, player):
     """Return the Shapley value of a player in the game of the others than `removed`."""
     kept = [other for other in range(n_players) if other not in removed]
     values = shapley_values(len(kept), lambda members: value([kept[k] for k in members]))
     return values[kept.index(player)]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_chain_rule_of_shear_is_exact_for_multilinear_models(seed):
-    """Theorem 1: φ_i(U) = φ_i(U∖j) + Δ_ij, with Δ_ij of Eq. 21."""
-    model, i, j = Polynomial(5, seed), 1, 3
-    n = model.n_players
-    others = [k for k in range(n) if k not in (i, j)]
-    delta = model.product_of_distances(i, j) * sum(
-        2 * model.mixed_derivative(i, j, [*members, i, j])
-        / (2 * (n - len(members) - 1) * comb(n, len(members) + 1))
-        for members in subsets(others)
-    )  # fmt: skip
-    gap = shapley_values(n, model.value)[i] - without(model.value, n, {j}, i)
-    assert abs(gap - delta) < EXACT
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_bound_of_shear_holds_for_multilinear_models(seed):
-    """Theorem 2 and Remark 2: leaving players out costs at most Σ_j ε_ij |x_i−r_i| |x_j−r_j|."""
-    model, i = Polynomial(5, seed), 0
-    n = model.n_players
-    whole = shapley_values(n, model.value)[i]
-
-    def bound(j):
-        others = [k for k in range(n) if k not in (i, j)]
-        largest = max(
-            abs(model.mixed_derivative(i, j, set(range(n)) - set(left_out))) / 2
-            for left_out in subsets(others)
-        )
-        return largest * abs(model.product_of_distances(i, j))
-
-    for removed in subsets(range(1, n)):
-        gap = abs(whole - without(model.value, n, set(removed), i))
-        assert gap <= sum(bound(j) for j in removed) + EXACT
 
 
 def test_the_bound_of_shear_does_not_hold_for_other_models():
@@ -214,31 +149,6 @@ def mean_error(estimator, distribution, i):
     return float(probabilities @ np.abs(found - exact))
 
 
-@pytest.mark.parametrize("mixed", [0.0, 0.01, 0.1])
-def test_l_shapley_errs_by_at_most_four_times_the_information(mixed):
-    """Theorem 1 of Chen et al., and equality where the information is 0."""
-    distribution = JointDistribution.of_blocks((3, 3), 1, mixed)
-    for i in (0, 2):
-        neighbourhood = [0, 1, 2]  # within N_2(i)
-        epsilon = distribution.largest_information(i, local_pairs(neighbourhood, i, 6))
-        error = mean_error(core.LShapley(order=2), distribution, i)
-        assert (epsilon < EXACT) == (mixed == 0)
-        assert error <= 4 * epsilon + EXACT
-
-
-@pytest.mark.parametrize("mixed", [0.0, 0.01, 0.1])
-def test_c_shapley_errs_by_at_most_six_times_the_information(mixed):
-    """Theorem 2 of Chen et al., with the coefficients that hold at the ends of a line too."""
-    distribution = JointDistribution.of_blocks((2, 2, 2), 2, mixed)
-    for i in (0, 2):
-        neighbourhood = [i, i + 1]
-        pairs = local_pairs(neighbourhood, i, 6) + connected_pairs(neighbourhood, i, LINE)
-        epsilon = distribution.largest_information(i, pairs)
-        error = mean_error(core.CShapley(order=2), distribution, i)
-        assert (epsilon < EXACT) == (mixed == 0)
-        assert error <= 6 * epsilon + EXACT
-
-
 def test_the_printed_coefficients_break_the_theorem_of_c_shapley():
     """With 2/((u+2)(u+1)u), the error at an end of the line is large although ε is 0."""
     distribution = JointDistribution.of_blocks((2, 2, 2), 2)
@@ -304,44 +214,6 @@ def least_squares_law(n_players):
     gamma = (1 / (np.arange(1, n_players) * (n_players - np.arange(1, n_players)))).sum()
     counts = np.array([comb(n_players, size) for size in sizes])
     return coalitions, 1 / (gamma * counts * sizes * (n_players - sizes)), gamma
-
-
-def sim_semivalues(game, n_players):
-    """Return each coalition's estimate of the Shapley values, (C, M), and their probabilities."""
-    coalitions, law, gamma = least_squares_law(n_players)
-    values = game.values[0, coalitions @ (1 << np.arange(n_players)), 0]
-    sizes = coalitions.sum(axis=1)[:, None]
-    coefficients = gamma * np.where(coalitions, n_players - sizes, -sizes)
-    share = (game.values[0, -1, 0] - game.values[0, 0, 0]) / n_players
-    return coefficients * values[:, None] + share, law
-
-
-def test_sim_semivalues_are_those_of_unbiased_kernel_shap():
-    """A.8: γ(dI − J) 1_S v(S) + bias, coalition by coalition; the mean is the Shapley value."""
-    n = 5
-    game = random_game(n)
-    estimates, law = sim_semivalues(game, n)
-    coalitions, _, gamma = least_squares_law(n)
-    values = game.values[0, coalitions @ (1 << np.arange(n)), 0]
-    share = (game.values[0, -1, 0] - game.values[0, 0, 0]) / n
-    transform = gamma * (n * np.eye(n) - np.ones((n, n)))
-    np.testing.assert_allclose(
-        (coalitions * values[:, None]) @ transform + share, estimates, rtol=0, atol=EXACT
-    )
-    exact = game_shapley_values(game)[0, :, 0]
-    np.testing.assert_allclose(law @ estimates, exact, rtol=0, atol=EXACT)
-
-
-def test_noise_of_the_targets_adds_a_constant_to_the_loss():
-    """A.4: E‖g − φ̂‖² = ‖g − φ‖² + tr Var φ̂, so that the best g is the same."""
-    n = 5
-    game = smooth_game(n)
-    estimates, law = sim_semivalues(game, n)
-    exact = game_shapley_values(game)[0, :, 0]
-    variance = law @ ((estimates - exact) ** 2).sum(axis=1)
-    for prediction in np.random.default_rng(0).normal(size=(5, n)):
-        loss = law @ ((estimates - prediction) ** 2).sum(axis=1)
-        assert loss == pytest.approx(((prediction - exact) ** 2).sum() + variance, rel=1e-12)
 
 
 def test_the_printed_probability_of_the_semivalue_lacks_a_factor():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.tables import capped_shares, kernel_mass, kernel_total
+from shapley_adapters.coalitions.tables import capped_shares, kernel_mass
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game, smooth_game
@@ -71,30 +71,6 @@ def test_sim_semivalue_is_its_formula():
         coefficient = gamma * ((n_players - size) * is_in - size * (1 - is_in))
         expected += coefficient * value[place] / len(kept)
     np.testing.assert_allclose(found.values[0, :, 0], expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("n_players", [2, 3, 6])
-def test_table_1_in_expectation(n_players):
-    """p times a, summed over all coalitions, T and b applied: three rows, one value."""
-    game = random_game(n_players)
-    value = game.values[0, :, 0]
-    places = np.arange(1, 2**n_players - 1)
-    members = places[:, None] >> np.arange(n_players) & 1
-    sizes = members.sum(axis=1)
-    gamma = kernel_total(n_players)
-    counts = np.array([np.prod([(n_players - j) / (j + 1) for j in range(s)]) for s in sizes])
-    probability = 1 / (gamma * counts * sizes * (n_players - sizes))
-    assert probability.sum() == pytest.approx(1)
-    np.testing.assert_allclose(
-        [probability[sizes == s].sum() for s in range(1, n_players)], kernel_mass(n_players)
-    )
-    bias = (value[-1] - value[0]) / n_players
-    least_squares = (probability * value[places]) @ members
-    transform = gamma * (n_players * np.eye(n_players) - 1)
-    sim = gamma * ((n_players - sizes)[:, None] * members - sizes[:, None] * (1 - members))
-    exact = game_shapley_values(game)[0, :, 0]
-    np.testing.assert_allclose(transform @ least_squares + bias, exact, atol=1e-10)
-    np.testing.assert_allclose((probability * value[places]) @ sim + bias, exact, atol=1e-10)
 
 
 @pytest.mark.parametrize(

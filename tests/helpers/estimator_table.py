@@ -19,6 +19,8 @@ class Row:
 
     Attributes
     ----------
+    name : str
+        The name of the estimator, and of its classes in the hosts where these have no other.
     options : dict
         Options of the estimator, named alike everywhere. The first row of a class has options that
         say the same as the defaults, or none.
@@ -52,9 +54,7 @@ class Row:
     """
 
     id: str
-    estimator: type
-    explainer: type
-    attribution: type
+    name: str
     options: dict[str, Any] = field(default_factory=dict)
     least: Callable[[int], int] = field(kw_only=True)
     is_unbiased: bool = True
@@ -71,6 +71,22 @@ class Row:
     learned_rounding: float = 1e-9
     fits_outputs_together: bool = False
     fits_folds: bool = False
+
+    @property
+    def estimator(self) -> type:
+        """The class of the core, whose `best` is `OddGP`."""
+        return getattr(core, "OddGP" if self.name == "Best" else self.name)
+
+    @property
+    def attribution(self) -> type:
+        """The class of captum's host, in which unbiased regressions are an option."""
+        return getattr(captum_ext, self.name.removeprefix("Unbiased"))
+
+    @property
+    def explainer(self) -> type:
+        """The class of shap's host, whose own `ExactExplainer` enumeration is not to hide."""
+        name = "Enumeration" if self.name == "Exact" else self.name.removeprefix("Unbiased")
+        return getattr(shap_ext, f"{name}Explainer")
 
     @property
     def algorithm(self):
@@ -131,9 +147,7 @@ def _shear(name, **facts):
     n_scores = _differences if options.get("cooperators") == "difference" else lambda m: 0
     return Row(
         name,
-        core.Shear,
-        shap_ext.ShearExplainer,
-        captum_ext.Shear,
+        "Shear",
         options,
         least=lambda m: 4 * m + 2 + n_scores(m),
         error_ratio=(0.75, 1.2),
@@ -144,7 +158,20 @@ def _shear(name, **facts):
 
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
-_OF_LEAST_SQUARES: dict[str, Any] = {"error_ratio": (0.9, 1.1 / (1 - 7 / 30))}
+_OF_LEAST_SQUARES: dict[str, Any] = {
+    "is_unbiased": False,  # only in the limit
+    "keeps_null_players": False,
+    "error_ratio": (0.9, 1.1 / (1 - 7 / 30)),
+}
+
+_OF_PROCESS: dict[str, Any] = {
+    "keeps_null_players": False,
+    "is_linear": False,
+    "rounding": 1e-8,  # small ridges keep its matrices invertible
+    "learned_rounding": 1e-5,
+    "fits_outputs_together": True,
+    "least": lambda m: 4,
+}
 
 
 def _constant(least: int) -> Callable[[int], int]:
@@ -152,26 +179,11 @@ def _constant(least: int) -> Callable[[int], int]:
 
 
 ESTIMATORS = [
-    Row(
-        "exact",
-        core.Exact,
-        shap_ext.EnumerationExplainer,
-        captum_ext.Exact,
-        is_exact=True,
-        least=lambda m: 2**m,
-    ),
-    Row(
-        "random order",
-        core.RandomOrder,
-        shap_ext.RandomOrderExplainer,
-        captum_ext.RandomOrder,
-        least=_constant(4),
-    ),
+    Row("exact", "Exact", is_exact=True, least=lambda m: 2**m),
+    Row("random order", "RandomOrder", least=_constant(4)),
     Row(
         "random order, single",
-        core.RandomOrder,
-        shap_ext.RandomOrderExplainer,
-        captum_ext.RandomOrder,
+        "RandomOrder",
         {"antithetic": False},
         exact_on_quadratic=False,
         least=_constant(3),
@@ -179,12 +191,8 @@ ESTIMATORS = [
     *(
         Row(
             f"least squares, {'paired' if paired else 'single'}, {sizes}",
-            core.LeastSquares,
-            shap_ext.LeastSquaresExplainer,
-            captum_ext.LeastSquares,
+            "LeastSquares",
             {"paired": paired, "sizes": sizes},
-            is_unbiased=False,  # only in the limit
-            keeps_null_players=False,
             exact_on_quadratic=paired,
             least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
@@ -195,13 +203,9 @@ ESTIMATORS = [
     *(
         Row(
             f"least squares, no replacement, {'paired' if paired else 'single'}, {sizes}",
-            core.LeastSquares,
-            shap_ext.LeastSquaresExplainer,
-            captum_ext.LeastSquares,
+            "LeastSquares",
             {"paired": paired, "sizes": sizes, "replacement": False},
             is_linear=not paired,  # so few are drawn that a ridge is chosen
-            is_unbiased=False,  # only in the limit
-            keeps_null_players=False,
             exact_on_quadratic=paired,
             least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
@@ -211,9 +215,7 @@ ESTIMATORS = [
     *(
         Row(
             f"unbiased least squares, {'paired' if paired else 'single'}",
-            core.UnbiasedLeastSquares,
-            shap_ext.LeastSquaresExplainer,
-            captum_ext.LeastSquares,
+            "UnbiasedLeastSquares",
             {"unbiased": True, "paired": paired},
             keeps_null_players=False,
             exact_on_additive=False,
@@ -225,9 +227,7 @@ ESTIMATORS = [
     *(
         Row(
             f"sim-semivalue, {name}",
-            core.SimSemivalue,
-            shap_ext.SimSemivalueExplainer,
-            captum_ext.SimSemivalue,
+            "SimSemivalue",
             options,
             keeps_null_players=False,
             exact_on_additive=False,
@@ -244,61 +244,31 @@ ESTIMATORS = [
     *(
         Row(
             f"odd GP, {weights} weights",
-            core.OddGP,
-            shap_ext.OddGPExplainer,
-            captum_ext.OddGP,
+            "OddGP",
             {"weights": weights},
             is_unbiased=False,  # it shrinks
-            keeps_null_players=False,
-            is_linear=False,
-            rounding=1e-8,  # small ridges keep its matrices invertible
-            learned_rounding=1e-5,
-            fits_outputs_together=True,
-            least=lambda m: 4,
+            **_OF_PROCESS,
         )
         for weights in ("learned", "equal")
     ),
     Row(
         "best",
-        core.OddGP,
-        shap_ext.BestExplainer,
-        captum_ext.Best,
+        "Best",
         is_unbiased=False,  # as odd GP, where it does not enumerate
-        keeps_null_players=False,
-        is_linear=False,
-        rounding=1e-8,
-        learned_rounding=1e-5,
-        fits_outputs_together=True,
-        least=lambda m: 4,
+        **_OF_PROCESS,
     ),
     Row(
         "odd GP, unbiased",
-        core.OddGP,
-        shap_ext.OddGPExplainer,
-        captum_ext.OddGP,
+        "OddGP",
         {"weights": "equal", "unbiased": True},
         fits_folds=True,
-        keeps_null_players=False,
-        is_linear=False,
-        rounding=1e-8,  # small ridges keep its matrices invertible
-        learned_rounding=1e-5,
-        fits_outputs_together=True,
-        least=lambda m: 4,
+        **_OF_PROCESS,
         error_ratio=(0.9, 1.4),  # folds are taken to err alike, more than they do here
     ),
-    Row(
-        "semivalue",
-        core.Semivalue,
-        shap_ext.SemivalueExplainer,
-        captum_ext.Semivalue,
-        keeps_null_players=False,
-        least=lambda m: 4 * m + 2,
-    ),
+    Row("semivalue", "Semivalue", keeps_null_players=False, least=lambda m: 4 * m + 2),
     Row(
         "semivalue, single",
-        core.Semivalue,
-        shap_ext.SemivalueExplainer,
-        captum_ext.Semivalue,
+        "Semivalue",
         {"antithetic": False},
         keeps_null_players=False,
         exact_on_quadratic=False,
@@ -306,9 +276,7 @@ ESTIMATORS = [
     ),
     Row(
         "semivalue, not efficient",
-        core.Semivalue,
-        shap_ext.SemivalueExplainer,
-        captum_ext.Semivalue,
+        "Semivalue",
         {"efficient": False},
         is_efficient=False,
         least=lambda m: 4 * m + 2,
@@ -318,9 +286,7 @@ ESTIMATORS = [
     _shear("shear, random", options={"cooperators": "random"}, keeps_null_players=False),
     Row(
         "shear, learned",
-        core.Shear,
-        shap_ext.ShearExplainer,
-        captum_ext.Shear,
+        "Shear",
         {"cooperators": "learned"},
         fits_folds=True,
         keeps_null_players=False,
@@ -373,9 +339,7 @@ OF_KINDS = [
     *(row for row in ESTIMATORS if row.id in {"random order", "odd GP, learned weights"}),
     Row(
         "L-Shapley",
-        core.LShapley,
-        shap_ext.LShapleyExplainer,
-        captum_ext.LShapley,
+        "LShapley",
         {"graph": "line", "order": 20},  # so that all players see each other
         least=lambda m: 4,
     ),

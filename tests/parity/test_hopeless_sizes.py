@@ -285,12 +285,12 @@ def test_a_large_budget_on_a_small_graph_is_exact(name):
 def test_oddgp_warns_of_few_evaluations_a_feature(n_players, n_samples, least):
     """Of less than one."""
     x = torch.rand(3, n_players, dtype=torch.float64)
-    words = rf"={n_samples} is little for {n_players} players.*below {least}.*Raise"
-    with pytest.warns(ShapleyExtWarning, match="n_samples" + words) as found:
+    words = rf"={n_samples} is little for {n_players} players.*below {least}.*Raise "
+    with pytest.warns(ShapleyExtWarning, match=f"n_samples{words}n_samples to") as found:
         captum_ext.OddGP(lambda x: x.sum(1), seed=0).attribute(x, n_samples=n_samples)
     assert len(found) == 1
     explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, n_players)), seed=0)
-    with pytest.warns(ShapleyExtWarning, match="max_evals" + words):
+    with pytest.warns(ShapleyExtWarning, match=f"max_evals{words}max_evals to"):
         explainer(x.numpy(), max_evals=n_samples)
 
 

@@ -10,12 +10,7 @@ import shap
 
 import shap_ext
 from shap_ext import PlayerGraph
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import masked_model_values
 from tests.shap_host.games import ROUNDING, curved, curved_columns, rows
@@ -101,15 +96,6 @@ def test_groups_are_nodes_by_their_names():
 
 def hub_model(x):
     return x[:, 0] * x[:, 1:].sum(axis=1)
-
-
-def test_neighbours_that_max_evals_does_not_pay_for_are_warned_of():
-    explainer = shap_ext.CShapleyExplainer(
-        hub_model, np.zeros((1, 200)), graph=nx.star_graph(199), variant="regression"
-    )
-    words = "in 2 of 2 rows.*order 2 needs up to 401.*Raise max_evals"
-    with pytest.warns(ShapleyExtWarning, match=words):
-        explainer(np.ones((2, 200)), max_evals=300, silent=True)
 
 
 @pytest.mark.parametrize("name", ["lshapley", "cshapley"])
@@ -221,30 +207,6 @@ def test_channels_that_go_together_make_a_flat_grid():
 def test_tables_need_a_graph(kind):
     with pytest.raises(InvalidArgumentError, match="graph is missing.*texts and images.*networkx"):
         kind(curved, BACKGROUND)(X)
-
-
-@pytest.mark.parametrize(
-    ("graph", "error", "message"),
-    [
-        ("circle", InvalidArgumentError, "graph must be one of 'line', 'ring', 'grid'"),
-        (nx.path_graph(4), InvalidArgumentError, "graph has 4 nodes, but there are 5 players"),
-        ([TREE, TREE], InvalidArgumentError, "2 graphs, but there are 3 rows"),
-        (np.eye(5), InvalidArgumentError, r"\(2, E\)"),
-        (7, InvalidArgumentTypeError, "networkx graph"),
-    ],
-)
-def test_graphs_that_cannot_be_used(graph, error, message):
-    with pytest.raises(error, match=message):
-        shap_ext.LShapleyExplainer(curved, BACKGROUND, graph=graph)(X)
-
-
-def test_options_of_the_other_variant_are_refused():
-    with pytest.raises(InvalidArgumentError, match="kernel='equal' is an option of variant='regr"):
-        shap_ext.CShapleyExplainer(curved, BACKGROUND, kernel="equal")
-    with pytest.raises(InvalidArgumentError, match="weighting='paper' is an option of var"):
-        shap_ext.CShapleyExplainer(curved, BACKGROUND, variant="regression", weighting="paper")
-    with pytest.raises(InvalidArgumentError, match="variant must be one of"):
-        shap_ext.CShapleyExplainer(curved, BACKGROUND, variant="least squares")
 
 
 def test_budgets_that_are_too_small():

@@ -134,9 +134,6 @@ def test_criteria_of_models_that_change_their_input_and_reuse_memory():
     np.testing.assert_array_equal(plain.average, overwriting.average)
 
 
-# Outputs
-
-
 # Torch
 
 

@@ -3,8 +3,6 @@
 import copy
 import io
 import pickle
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -207,25 +205,6 @@ def test_copies_of_explainers_of_modules_and_frames(way):
 
 def of_frame(frame):
     return curved_columns(frame[COLUMNS].to_numpy(float))
-
-
-@pytest.mark.slow
-@pytest.mark.versions
-def test_other_processes_give_the_same(tmp_path):
-    explainer = full("shear")
-    path = tmp_path / "explainer.pkl"
-    path.write_bytes(pickle.dumps(explainer))
-    code = (
-        "import pickle, sys, pathlib, numpy as np\n"
-        f"explainer = pickle.loads(pathlib.Path({str(path)!r}).read_bytes())\n"
-        "assert 'shap_ext' in sys.modules\n"
-        "from tests.shap_host.games import rows\n"
-        f"np.save({str(tmp_path / 'values.npy')!r}, explainer(rows(3, 9), max_evals=110).values)"
-    )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "values.npy"), explainer(X, max_evals=110).values
-    )
 
 
 def saved(explainer, cls):

@@ -1,9 +1,8 @@
-"""One explainer and one masker shared by threads, and explainers sent to other processes."""
+"""One explainer and one masker shared by threads."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import joblib
 import numpy as np
 import pytest
 import shap
@@ -111,22 +110,3 @@ def test_eight_threads_find_what_one_does(case):
     together = together[0] if isinstance(together, list) else together
     for own, other in zip(together.values, wanted, strict=True):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-10)
-
-
-# Without shap's Composite, which pickle cannot read.
-SENT = ["text", "image", "partition", "function"]
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-@pytest.mark.parametrize("case", SENT)
-@pytest.mark.slow
-@pytest.mark.versions
-def test_joblib_finds_what_one_process_does(case, backend):
-    """Loky starts its workers afresh, multiprocessing forks them."""
-    explainer, inputs = built(case)
-    wanted = [explain_one(explainer, inputs, row) for row in range(N_ROWS)]
-    with joblib.parallel_config(backend, n_jobs=2):
-        found = joblib.Parallel()(
-            joblib.delayed(explain_one)(explainer, inputs, row) for row in range(N_ROWS)
-        )
-    assert_identical(found, wanted)
