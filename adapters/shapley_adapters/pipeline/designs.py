@@ -25,7 +25,7 @@ from ..cooperators.scores import difference_coalitions, difference_scores, score
 from ..errors import BudgetError, InvalidArgumentTypeError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError
-from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
+from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView, Passes
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Evaluator, Request
@@ -78,6 +78,11 @@ class RowGroup:
     distances : array of arrays, (R,), optional
         The distances between the active players of each row on its graph, for estimators of the
         Shapley values of the whole game.
+    n_passes : int
+        The passes for gradients of each row so far: those at the values of no and of all players,
+        from which these are known, unless there are none.
+    has_gradients : bool
+        Whether these are of use.
     """
 
     rows: IntArray
@@ -92,6 +97,14 @@ class RowGroup:
     graph: Structure | None = None
     own_words: npt.NDArray[np.uint32] | None = None
     distances: DistanceArray | None = None
+    n_passes: int = 0
+    has_gradients: bool = False
+
+    @property
+    def n_beside_values(self) -> int:
+        """Evaluations that passes count as, beside the values of which they are part."""
+        cost = Passes.cost(self.known_values.shape[2])
+        return self.n_passes * cost - 2 if self.n_passes else 0
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""
@@ -299,6 +312,8 @@ class PendingRows:
         most = design.table.coalitions.shape[1]  # the other rows may have had more
         if drawn is not None:
             drawn = (drawn if len(drawn) == 1 else drawn[indices])[:, :most]
+        if design.passes is not None:
+            design = replace(design, passes=design.passes.subset_rows(indices))
         return replace(
             self,
             group=self.group.subset_rows(indices),
@@ -376,7 +391,7 @@ class GroupDesigns:
 
     def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
-        key: Hashable = group.n_players
+        key: Hashable = group.n_players, group.has_gradients
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
         # Threads share the designs: another one may clear them meanwhile.
@@ -396,7 +411,12 @@ class GroupDesigns:
         n_players, budget = group.n_players, self.budgets[group.n_players]
         if budget.enumerates_now:
             return full_design(n_players, group.known)
-        limit = budget.limit
+        limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
+        if group.has_gradients:
+            words = () if group.own_words is None else group.own_words[0].tolist()
+            rng = np.random.default_rng([self.settings.seed, n_players, *words])
+        elif group.n_passes:
+            limit, estimator = limit - group.n_beside_values, estimator.values_alone or estimator
         if budget.can_enumerate:
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             limit = max(budget.first_check, 2 ** (n_players - 1))
@@ -404,7 +424,7 @@ class GroupDesigns:
             n_players=n_players,
             budget=min(limit, 2**n_players),
             planned=min(budget.first_check, 2**n_players),
-            rng=group.generator(self.settings.seed),
+            rng=rng,
             known=group.known,
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
@@ -414,11 +434,12 @@ class GroupDesigns:
             needs_errors=self.settings.needs_errors,
             interactions=self.settings.interactions,
             must_draw=must_draw,
+            n_outputs=group.known_values.shape[2],
         )
         try:
             if self.estimator.needs_graph:
                 return _design_on_graph(self.estimator, request, group.own_words is None)
-            design: Design = self.estimator.design(request)
+            design: Design = estimator.design(request)
         except DesignMemoryError as error:
             raise memory_error(n_players, self.settings) from error
         except BudgetError as error:

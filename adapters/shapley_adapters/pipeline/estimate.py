@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from ..errors import (
     first_row,
 )
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
-from .gradient_round import estimate_by_gradients
 from .one_round import checked, estimate_round, run_of, unchecked_round
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
@@ -92,33 +90,33 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     used = game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
-    # A part of the user's rows must be explained as all others are, whatever the clock says.
-    may_choose = first_row() is None and not settings.is_for_training
-    choice = ""
-    if estimator.gradients:
-        try:
-            return estimate_by_gradients(game, cast(OddGP, estimator), settings)
-        except (DerivativeError, InvalidArgumentError) as error:
-            if estimator.gradients != "auto":
-                raise
-            choice = f"values alone: {error}"
-        estimator = replace(cast(OddGP, estimator), gradients=False)
-    if settings.max_seconds is not None:
-        settings = on_whole_background(game.n_backgrounds, settings, estimator)
-        result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
-    elif not estimator.candidates:
-        result = estimate_round(game, estimator, settings)
-    elif may_choose and settings.max_model_rows is None:
-        result = _estimate_best(game, estimator, settings)
-    else:
-        if not settings.is_for_training and settings.max_model_rows is None:
-            settings = _saving_rows(game, settings)
-        result = estimate_round(game, estimator.candidates[0], settings)
+    try:
+        result = _estimate(game, estimator, settings)
+    except (DerivativeError, InvalidArgumentError) as error:
+        if estimator.values_alone is None:
+            raise
+        result = _estimate(game, estimator.values_alone, settings)
+        choice = filter(None, [f"values alone: {error}", result.choice])
+        result = replace(result, choice="; ".join(choice))
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
-    if choice:
-        result = replace(result, choice="; ".join(filter(None, [choice, result.choice])))
     return result if settings.interactions is None else result.with_semivalues()
+
+
+def _estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
+    """Estimate with a budget, within a time, or by what errs least for its cost."""
+    # A part of the user's rows must be explained as all others are, whatever the clock says.
+    may_choose = first_row() is None and not settings.is_for_training
+    if settings.max_seconds is not None:
+        settings = on_whole_background(game.n_backgrounds, settings, estimator)
+        return _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
+    if not estimator.candidates:
+        return estimate_round(game, estimator, settings)
+    if may_choose and settings.max_model_rows is None:
+        return _estimate_best(game, estimator, settings)
+    if not settings.is_for_training and settings.max_model_rows is None:
+        settings = _saving_rows(game, settings)
+    return estimate_round(game, estimator.candidates[0], settings)
 
 
 def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:
@@ -318,6 +316,6 @@ def _with_choice(result: Estimate, costs: Costs, reason: str, choosing: float) -
     return replace(
         result,
         timing_evaluations=n_timing if costs.memory.n_evaluations else 0,
-        choice=reason,
+        choice="; ".join(filter(None, [result.choice, reason])),
         seconds=Seconds(result.seconds.model, result.seconds.own, choosing),
     )

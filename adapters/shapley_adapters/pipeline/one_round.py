@@ -91,7 +91,12 @@ def unchecked_round(
             ask_again = replace(ask_again, on_error=partial(_raise_with_row, game))
         drawn_ends, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
         seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
-        noise = Repetition.from_first_row(ask_again, run.active, ends, settings)
+        active = run.active
+        if run.has_gradients.any():  # whose values may be those of another function
+            active = active & run.has_gradients[:, None]
+        noise = Repetition.from_first_row(ask_again, active, ends, settings)
+        if noise.difference is not None and run.has_gradients.any():
+            noise.difference.refuse_gradients()
         is_random = noise.difference is not None and noise.difference.cause != "influence"
         if is_random and run.can_be_random:
             run = run.for_random_model()
@@ -124,7 +129,7 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
 def _warn_of_long_round(run: Run, n_outputs: int) -> None:
     """Warn where our own work takes minutes."""
     budget, settings = run.budgets[max(run.budgets)], run.settings
-    has_no_forecast = run.drawing is not None or run.estimator.needs_graph
+    has_no_forecast = run.drawing is not None or run.estimator.needs_graph or run.uses_gradients
     if not (has_no_forecast or budget.enumerates_now or settings.is_for_training):
         costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
         warn_of_long_call(costs, Plan(run.estimator, budget.limit))
@@ -134,15 +139,19 @@ def checked(result: Estimate, run: Run) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
     game, settings = run.game, run.settings
     if not settings.is_for_training:
-        run.warnings.count_small_budgets(run.budgets, run.n_active, result, run.estimator)
+        n_active = np.where(run.has_gradients, 0, run.n_active)
+        run.warnings.count_small_budgets(run.budgets, n_active, result, run.estimator)
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
     if run.noise.difference is not None:
         run.noise.difference.warn()
+    n_useless = int((run.are_drawn() & ~run.has_gradients).sum()) if run.uses_gradients else 0
+    choice = f"values alone for {n_useless} rows, whose gradients are zero or not finite"
     return replace(
         result,
         budget=settings.budget,
+        choice=choice if n_useless else "",
         check_evaluations=run.noise.n_evaluations,
         rounding=game.rounding,
         errors_cancel=settings.independent_rows

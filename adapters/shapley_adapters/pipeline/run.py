@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
-from ..errors import InvalidArgumentError, first_row
+from ..errors import DerivativeError, InvalidArgumentError, first_row
 from ..estimators.exact import FullDesign, full_design
-from ..estimators.protocol import Design, Estimator, Solution
+from ..estimators.protocol import Design, Estimator, Passes, Solution
 from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
@@ -25,6 +25,13 @@ from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, group_rows, scored
 from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
+from .passes import (
+    are_usable,
+    further_passes,
+    passes_at_ends,
+    refuse_useless,
+    refuse_what_needs_values,
+)
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
@@ -97,6 +104,12 @@ class Run:
         The draws whose means are the values; None where the game has the values themselves.
     noise : Repetition
         What values tell that were evaluated twice.
+    uses_gradients : bool
+        Whether gradients of the model are used.
+    end_passes : Passes, optional
+        Those at the values of all players and of none; of rows that are not drawn, any numbers.
+    has_gradients : array, (R,)
+        Whether the gradients of a row are of use.
     """
 
     game: Game
@@ -114,6 +127,9 @@ class Run:
     memory: ValueMemory | None = None
     drawing: Drawing | None = None
     noise: Repetition = field(default_factory=Repetition)
+    uses_gradients: bool = field(default=False, init=False)
+    end_passes: Passes | None = field(default=None, init=False)
+    has_gradients: BoolArray = field(init=False)
     _graphs: Sequence[Structure] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -121,6 +137,10 @@ class Run:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
         self.n_active = self.active.sum(axis=1)
+        self.has_gradients = np.zeros(len(self.active), dtype=bool)
+        self.uses_gradients = self.estimator.uses_gradients(int(self.n_active.max(initial=0)))
+        if self.uses_gradients:
+            refuse_what_needs_values(self.game, settings)
         if settings.independent_rows:
             self._own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -181,9 +201,17 @@ class Run:
             )
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
-        """Return the values of no and of all players, with all their draws, and (R, 2, K)."""
+        """Return the values of no and of all players, with all their draws, and (R, 2, K).
+
+        With gradients of the rows that are drawn, where they are used.
+        """
         rows = np.arange(self.game.n_rows)
         table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
+        if self.uses_gradients and (are_drawn := self.are_drawn()).any():
+            ends = self._ends_with_gradients(are_drawn, evaluate)
+            if not are_drawn.all():
+                (ends[~are_drawn],) = evaluate([Request(rows[~are_drawn], table)])
+            return ends, ends
         if self.drawing is None:
             (ends,) = evaluate([Request(rows, table)])
             return ends, ends
@@ -192,6 +220,28 @@ class Run:
         drawn[:, 1, 1:] = not draws.has_one_full_value
         (drawn_ends,) = evaluate([DrawnRequest(rows, table, drawn=drawn)])
         return drawn_ends, draws.ends(drawn_ends)
+
+    def _ends_with_gradients(self, are_drawn: BoolArray, evaluate: Evaluator) -> ValueArray:
+        """Return values of no and of all players, (R, 2, K), of drawn rows, by passes there.
+
+        Raises
+        ------
+        DerivativeError
+            If gradients of a row are zero or not finite, and are required; or if they may be left
+            out, and are worth less than values.
+        """
+        rows = np.flatnonzero(are_drawn)
+        passes = passes_at_ends(self.game, rows, self.settings, evaluate)
+        n_outputs = passes.values.shape[2]
+        self.has_gradients[rows] = are_usable(passes.slopes)
+        if self.estimator.values_alone is None:
+            refuse_useless(rows, passes.slopes, self.has_gradients[rows])
+        elif n_outputs > 1:  # by 1.0 to 1.6 from two evaluations of each player on
+            raise DerivativeError(
+                f"gradients of {n_outputs} outputs count as {Passes.cost(n_outputs)} evaluations"
+            )
+        self.end_passes = passes.subset_rows(np.cumsum(are_drawn) - 1)
+        return self.end_passes.values[:, ::-1].copy()
 
     @property
     def can_be_random(self) -> bool:
@@ -206,6 +256,11 @@ class Run:
         sizes = np.unique(self.n_active[self.n_active > 0]).tolist()
         limits = [budget_for(size, self.estimator, self.settings).limit for size in sizes]
         return all(map(pays_for_answers, sizes, limits))
+
+    def are_drawn(self) -> BoolArray:
+        """Return which rows are not enumerated from the start, (R,)."""
+        is_drawn = {size: not budget.enumerates_now for size, budget in self.budgets.items()}
+        return np.array([size > 0 and is_drawn[size] for size in self.n_active.tolist()])
 
     def for_random_model(self) -> Run:
         """Return the run of a model that answers at random, whose values are means of answers."""
@@ -299,6 +354,8 @@ class Run:
         # BLAS is limited once for all rows, also where each has a design.
         with one_blas_thread():
             pending = [of_group for group in groups for of_group in self._start(group)]
+        if self.end_passes is not None:
+            pending = [self._with_passes(rows, self.end_passes, evaluate) for rows in pending]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
@@ -323,11 +380,38 @@ class Run:
         """Group rows that can be treated alike; `ends` are theirs."""
         graphs = [self._graphs[row] for row in rows] if self.estimator.needs_graph else None
         groups = group_rows(rows, self.active[rows], ends, graphs)
+        if self.end_passes is not None:
+            groups = [part for group in groups for part in self._by_gradients(group)]
         if self._graphs and graphs is None:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self._own_words is None:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
+
+    def _by_gradients(self, group: RowGroup) -> list[RowGroup]:
+        """Return rows whose gradients at the ends are of use, and those of which they are not."""
+        if self.budgets[group.n_players].enumerates_now:
+            return [group]
+        are_of_use = self.has_gradients[group.rows]
+        return [
+            replace(group.subset_rows(are_of_use == kind), n_passes=2, has_gradients=kind)
+            for kind in np.unique(are_of_use).tolist()
+        ]
+
+    def _with_passes(self, rows: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
+        """Return rows with the gradients that their design asks for."""
+        design, group = rows.design, rows.group
+        if design.passes is None:
+            return rows
+        of_rows, players = known.subset_rows(group.rows), group.players
+        passes = further_passes(
+            of_rows, design.passes, self.game, group.rows, players, self.settings, evaluate
+        )
+        n_passes, n_outputs = len(passes.degrees), passes.values.shape[2]
+        n_backward = np.full(len(group.rows), n_passes * n_outputs)
+        group = replace(group, n_passes=n_passes, backward_passes=n_backward)
+        # The values of the first row say whether the model is random, before gradients.
+        return replace(rows, group=group, design=replace(design, passes=passes), is_checked=True)
 
     def _with_singles(self, group: RowGroup, evaluate: Evaluator) -> RowGroup:
         """Return the group with the draws of single players, on which the others depend."""
@@ -387,7 +471,8 @@ class Run:
         elif self.settings.tolerance is None or design.is_whole:
             round_end = int(design.table.counts.max())
         else:
-            round_end = max(self.budgets[group.n_players].first_check, values.shape[1])
+            n_first = self.budgets[group.n_players].first_check - group.n_beside_values
+            round_end = max(n_first, values.shape[1])
         drawn = None if self.drawing is None else self.drawing.drawn(group, design)
         return PendingRows(group, design, values, round_end, drawn)
 
@@ -408,7 +493,9 @@ class Run:
         excess = tolerance.excess(self._with_additive_part(pending.group, solution))
         is_met = excess <= 1
         is_full = isinstance(design, FullDesign)  # whose errors are those of the values alone
-        if is_last and (is_full or not self.budgets[pending.group.n_players].can_enumerate):
+        budget = self.budgets[pending.group.n_players]
+        n_all = 2**budget.n_players + pending.group.n_beside_values
+        if is_last and (is_full or not budget.can_enumerate or n_all > budget.limit):
             record(solved, slice(None), solution)
             self.warnings.count_missed(excess)
             return []
@@ -495,23 +582,25 @@ class Run:
             result.enumerated[rows] = True
         elif solution.prior_shares is not None:
             result.prior_shares[rows] = solution.prior_shares
-        if result.unions is not None and result.union_errors is not None:
-            if solution.unions is not None:
-                result.unions[rows] = solution.unions
-            if solution.union_errors is not None:
-                result.union_errors[rows] = solution.union_errors
-        result.evaluations[rows] = np.minimum(design.table.counts, pending.round_end)
+        if result.unions is not None and solution.unions is not None:
+            result.unions[rows] = solution.unions
+        if result.union_errors is not None and solution.union_errors is not None:
+            result.union_errors[rows] = solution.union_errors
+        counts = np.minimum(design.table.counts, pending.round_end)
+        result.evaluations[rows] = counts + group.n_beside_values
         n_backgrounds = self.game.n_backgrounds
         if self.drawing is None or pending.drawn is None:
-            result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
+            n_of_model = counts + max(0, group.n_passes - 2)
+            result.model_rows[rows] = n_of_model * n_backgrounds
         else:
             drawn = pending.drawn[:, : pending.values.shape[1]]
             result.model_rows[rows] = self.drawing.model_rows(drawn, n_backgrounds)
         if pending.errors is not None:
             mean_errors = np.sqrt(pending.errors.variances.mean(axis=1, keepdims=True))
             result.value_errors[rows] = pending.errors.in_units_of_values(mean_errors)[:, 0]
-        if group.sources is not None and group.backward_passes is not None:
+        if group.sources is not None:
             result.cooperators[rows] = group.sources
+        if group.backward_passes is not None:
             result.backward_passes[rows] = group.backward_passes
         if result.trace is not None and len(rows):
             minimum = self.budgets[group.n_players].minimum

@@ -152,9 +152,11 @@ class RunWarnings:
             The estimator.
         """
         for n_players, budget in sorted(budgets.items(), reverse=True):
-            useful = estimator.useful_budget(n_players)
-            if not budget.enumerates_now and budget.limit < useful:
-                shares = result.prior_shares[n_active == n_players]
+            useful, shares = (
+                estimator.useful_budget(n_players),
+                result.prior_shares[n_active == n_players],
+            )
+            if not budget.enumerates_now and budget.limit < useful and len(shares):
                 self.small_budget = SmallBudget(
                     n_players, budget.limit, useful, len(shares), float(shares.sum())
                 )
