@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -251,17 +251,17 @@ class IndexOfSize:
     n_players: int
     family: Family
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of players in each set, a."""
         return int(self.sets.shape[1])
 
-    @property
+    @cached_property
     def by_degree(self) -> FloatArray:
         """The weights w of coefficients c_T by the players of T beside A."""
         return _by_degree(self.family, self.size, self.n_players)
 
-    @property
+    @cached_property
     def by_members(self) -> FloatArray:
         """The weights of values by the players of A in S, and by the size of S, (a + 1, M + 1)."""
         return _by_members(self.family, self.size, self.n_players)
@@ -380,7 +380,7 @@ class Index:
         logs = log + np.log(np.where(positive, weights, 1.0))
         return np.where(positive, np.exp(logs), 0.0)
 
-    @property
+    @cached_property
     def n_sets(self) -> int:
         """The number of sets, k."""
         return sum(len(part.sets) for part in self.parts)
@@ -432,6 +432,8 @@ class Index:
 
     def blocks(self, most: int) -> list[Index]:
         """Return indices of at most so many sets, one after the other."""
+        if len(self.parts) == 1 and self.n_sets <= most:
+            return [self]
         return [
             Index((IndexOfSize(part.sets[start : start + most], part.n_players, part.family),))
             for part in self.parts
@@ -447,6 +449,7 @@ SHAPLEY = Family("SII", 1)
 """Shapley values."""
 
 
+@lru_cache(maxsize=64)
 def single_players(n_players: int, family: Family = SHAPLEY) -> Index:
     """Return the semivalues of all players; Shapley values by default."""
     return index_of(family, (1,), n_players)

@@ -78,11 +78,11 @@ class RowGroup:
     distances : array of arrays, (R,), optional
         The distances between the active players of each row on its graph, for estimators of the
         Shapley values of the whole game.
-    n_passes : int
-        The passes for gradients of each row so far: those at the values of no and of all players,
-        from which these are known, unless there are none.
     has_gradients : bool
-        Whether these are of use.
+        Whether gradients of the model are of use.
+    n_passes, n_beside_values : int
+        The passes for gradients of each row so far, and the evaluations that they count as, beside
+        the values of no and of all players, which come from the first two.
     """
 
     rows: IntArray
@@ -97,14 +97,15 @@ class RowGroup:
     graph: Structure | None = None
     own_words: npt.NDArray[np.uint32] | None = None
     distances: DistanceArray | None = None
-    n_passes: int = 0
     has_gradients: bool = False
+    n_passes: int = 0
+    n_beside_values: int = 0
 
-    @property
-    def n_beside_values(self) -> int:
-        """Evaluations that passes count as, beside the values of which they are part."""
-        cost = Passes.cost(self.known_values.shape[2])
-        return self.n_passes * cost - 2 if self.n_passes else 0
+    def with_passes(self, n_passes: int) -> RowGroup:
+        """Return the group with so many passes."""
+        n_outputs = self.known_values.shape[2]
+        n_beside = n_passes * Passes.cost(n_outputs) - 2
+        return replace(self, n_passes=n_passes, n_beside_values=n_beside)
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""

@@ -25,7 +25,7 @@ from .drawing import repeated_drawing
 from .repetition import Repetition
 from .result import Estimate, Seconds
 from .run import Run
-from .run_warnings import RunWarnings
+from .run_warnings import RunWarnings, SmallBudget
 from .settings import MANY_ENTRIES, Settings
 
 # tqdm's default smoothing weighs the last steps most: after a pause, in which an estimator solves
@@ -53,18 +53,12 @@ def run_of(
 
 def estimate_round(
     game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
-) -> Estimate:
+) -> tuple[Estimate, Run]:
     """Estimate all rows with a budget for each, which does not depend on the time.
 
-    Values in `memory` are not computed again.
+    Values in `memory` are not computed again. The run is for `checked`, unless a further round
+    takes the place of this one.
     """
-    return checked(*unchecked_round(game, estimator, settings, memory))
-
-
-def unchecked_round(
-    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
-) -> tuple[Estimate, Run]:
-    """Return the estimate and its run for `checked`, unless a further round takes its place."""
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
     settings, memory = run.settings, run.memory
@@ -138,20 +132,27 @@ def _warn_of_long_round(run: Run, n_outputs: int) -> None:
 def checked(result: Estimate, run: Run) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
     game, settings = run.game, run.settings
-    if not settings.is_for_training:
-        n_active = np.where(run.has_gradients, 0, run.n_active)
-        run.warnings.count_small_budgets(run.budgets, n_active, result, run.estimator)
+    for n_players, budget in sorted(run.budgets.items(), reverse=True):
+        of_size = (run.n_active == n_players) & ~run.has_gradients
+        useful = 0 if settings.is_for_training else run.estimator.useful_budget(n_players)
+        if of_size.any() and not budget.enumerates_now and budget.limit < useful:
+            total = float(result.prior_shares[of_size].sum())
+            n_rows = int(of_size.sum())
+            run.warnings.small_budget = SmallBudget(n_players, budget.limit, useful, n_rows, total)
+            break
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
     if run.noise.difference is not None:
         run.noise.difference.warn()
-    n_useless = int((run.are_drawn() & ~run.has_gradients).sum()) if run.uses_gradients else 0
-    choice = f"values alone for {n_useless} rows, whose gradients are zero or not finite"
+    choice, n_drawn = result.choice, int(run.are_drawn().sum()) if run.uses_gradients else 0
+    if n_useless := n_drawn - int(run.has_gradients.sum()):
+        useless = f"values alone for {n_useless} rows, whose gradients are zero or not finite"
+        choice = "; ".join(filter(None, [useless, choice]))
     return replace(
         result,
         budget=settings.budget,
-        choice=choice if n_useless else "",
+        choice=choice,
         check_evaluations=run.noise.n_evaluations,
         rounding=game.rounding,
         errors_cancel=settings.independent_rows

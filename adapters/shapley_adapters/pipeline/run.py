@@ -394,7 +394,7 @@ class Run:
             return [group]
         are_of_use = self.has_gradients[group.rows]
         return [
-            replace(group.subset_rows(are_of_use == kind), n_passes=2, has_gradients=kind)
+            replace(group.subset_rows(are_of_use == kind).with_passes(2), has_gradients=kind)
             for kind in np.unique(are_of_use).tolist()
         ]
 
@@ -409,7 +409,7 @@ class Run:
         )
         n_passes, n_outputs = len(passes.degrees), passes.values.shape[2]
         n_backward = np.full(len(group.rows), n_passes * n_outputs)
-        group = replace(group, n_passes=n_passes, backward_passes=n_backward)
+        group = replace(group.with_passes(n_passes), backward_passes=n_backward)
         # The values of the first row say whether the model is random, before gradients.
         return replace(rows, group=group, design=replace(design, passes=passes), is_checked=True)
 
