@@ -226,7 +226,7 @@ def scored(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
         return [group]
     # Differences of means of draws have errors: unless asked for, they are not worth their rows of
     # the model (12 features, 100 background rows, 500 to 2,000 model rows each).
-    limit = budget.first_check if run.drawing is None else 0
+    limit = 0 if run.has_draws else budget.first_check
     minimum = run.estimator.minimum_budget(n_players, run.settings.needs_errors)
     are_cheap = 2 * (n_differences + 1) <= limit and minimum + n_differences <= limit
     by_differences = choice == "difference" or (choice == "auto" and are_cheap)

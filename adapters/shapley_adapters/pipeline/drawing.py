@@ -18,7 +18,7 @@ from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import SingleDraws
 from ..games.game import Game
-from .designs import RowGroup
+from .designs import PendingRows, RowGroup
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
 
@@ -130,13 +130,13 @@ class Drawing:
     seed: int
     levels: GameLevels | None = None
 
-    def means(
-        self, group: RowGroup, values: ValueArray, table: CoalitionTable, drawn: BoolArray
-    ) -> tuple[ValueArray, ValueErrors]:
-        """Return the values of a group's coalitions, (R, C, K), and their errors.
+    def means(self, pending: PendingRows) -> tuple[ValueArray, ValueErrors]:
+        """Return the values of rows so far, (R, C, K), and their errors.
 
         Those of `Draws.means`, with the draws where the estimator needs them.
         """
+        group, values, table = pending.group, pending.values, pending.design.table
+        drawn = self._evaluated(pending)
         n_rows, n_coalitions, _ = values.shape
         by_draw = values.reshape(n_rows, n_coalitions * self.draws.n_draws, -1)
         exponents = scale_exponents(by_draw)
@@ -153,9 +153,15 @@ class Drawing:
             return game.repeated(self.draws.n_draws)
         return SingleDraws(game, self.draws.n_draws, self.draws.is_background)
 
-    def model_rows(self, drawn: BoolArray, n_backgrounds: int) -> IntArray:
-        """Return the rows of the model's input that draws, (1 or R, C, D), take of each row."""
-        each = 1 if self.draws.is_background else n_backgrounds
+    def _evaluated(self, pending: PendingRows) -> BoolArray:
+        """Return which draws were evaluated, (1 or R, C, D)."""
+        if pending.drawn is None:
+            raise InvalidArgumentError("The rows have no draws.")
+        return pending.drawn[:, : pending.values.shape[1]]
+
+    def model_rows(self, pending: PendingRows, n_backgrounds: int) -> IntArray:
+        """Return the rows of the model's input that the draws of each row took, (1 or R,)."""
+        drawn, each = self._evaluated(pending), 1 if self.draws.is_background else n_backgrounds
         n_draws: IntArray = each * drawn.sum(axis=(1, 2))
         return n_draws - (each - 1) * self.draws.has_one_full_value  # which is one row of the model
 

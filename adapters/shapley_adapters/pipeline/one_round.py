@@ -22,6 +22,7 @@ from ..workers import Part, Stop, n_workers_for, parts_of_rows, results_of_parts
 from .background_plans import background_drawing
 from .costs import Costs, Plan, warn_of_long_call
 from .drawing import repeated_drawing
+from .drawn_run import DrawnRun, can_be_random, for_random_model
 from .repetition import Repetition
 from .result import Estimate, Seconds
 from .run import Run
@@ -47,8 +48,9 @@ def run_of(
     if drawing is None and (settings.n_repeats > 1 or is_random):
         has_draws = game.only_absence_is_random and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
-    memory = memory if drawing is None else None  # it has values, not draws
-    return Run(game, estimator, settings, active, memory=memory, drawing=drawing)
+    if drawing is None:
+        return Run(game, estimator, settings, active, memory=memory)
+    return DrawnRun(game, estimator, settings, active, drawing=drawing)
 
 
 def estimate_round(
@@ -63,7 +65,7 @@ def estimate_round(
     run = run_of(game, estimator, settings, memory)
     settings, memory = run.settings, run.memory
     n_workers = n_workers_for(settings.n_jobs, game.n_rows)
-    is_counted = not run.estimator.needs_graph and run.drawing is None
+    is_counted = not (run.estimator.needs_graph or run.has_draws)
     delay = settings.progress_delay
     with tqdm(
         total=int(run.most_evaluations().sum()) if is_counted else None,
@@ -83,7 +85,7 @@ def estimate_round(
             name_row = partial(_raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
             ask_again = replace(ask_again, on_error=partial(_raise_with_row, game))
-        drawn_ends, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
+        evaluated, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
         seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
         active = run.active
         if run.has_gradients.any():  # whose values may be those of another function
@@ -92,11 +94,11 @@ def estimate_round(
         if noise.difference is not None and run.has_gradients.any():
             noise.difference.refuse_gradients()
         is_random = noise.difference is not None and noise.difference.cause != "influence"
-        if is_random and run.can_be_random:
-            run = run.for_random_model()
+        if is_random and can_be_random(run):
+            run = for_random_model(run)
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None, timed_sizes={})
-            drawn_ends, ends = run.evaluated_ends(evaluate)
-        run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
+            evaluated, ends = run.evaluated_ends(evaluate)
+        run.noise = replace(noise, may_continue=noise.may_continue and not run.has_draws)
         run.largest = np.abs(ends).max(initial=0.0)
         budget = run.budgets[max(run.budgets)]
         n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
@@ -104,10 +106,10 @@ def estimate_round(
             _warn_of_long_round(run, n_outputs=ends.shape[2])
         result = run.blank_estimate(ends)
         if n_workers == 1:
-            for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
-                run.estimate_block(rows, drawn_ends[rows], evaluate, result)
+            for rows in run.blocks(0, game.n_rows, evaluated.shape[2]):
+                run.estimate_block(rows, evaluated[rows], evaluate, result)
         else:
-            _estimate_in_workers(run, n_workers, drawn_ends, evaluate, seconds, result)
+            _estimate_in_workers(run, n_workers, evaluated, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     of_model = evaluate.spent[0] if n_workers == 1 else np.nan
     seconds_of = Seconds(of_model, perf_counter() - started - of_model)
@@ -123,7 +125,7 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
 def _warn_of_long_round(run: Run, n_outputs: int) -> None:
     """Warn where our own work takes minutes."""
     budget, settings = run.budgets[max(run.budgets)], run.settings
-    has_no_forecast = run.drawing is not None or run.estimator.needs_graph or run.uses_gradients
+    has_no_forecast = run.has_draws or run.estimator.needs_graph or run.uses_gradients
     if not (has_no_forecast or budget.enumerates_now or settings.is_for_training):
         costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
         warn_of_long_call(costs, Plan(run.estimator, budget.limit))
@@ -230,8 +232,7 @@ def _estimate_part(
         game, settings.batch_size, count, is_timed=True, on_error=name_row, memory=run.memory
     )
     evaluate.start_at(batch_sizes)
-    of_ends = ends if run.drawing is None else run.drawing.draws.ends(ends)
-    result = run.blank_estimate(of_ends)
+    result = run.blank_estimate(run.means_of_ends(ends))
     try:
         count(0)
         for rows in run.blocks(*part, ends.shape[2]):
