@@ -299,25 +299,7 @@ class IndexOfSize:
         factors = 1.0 if of_sizes is None else of_sizes[sizes]
         return float((factors * np.exp(log)).sum()) * (1.0 if parity is None else 0.5)
 
-    def covariances(
-        self, signs: FloatArray, tau: FloatArray, shares: FloatArray, parity: int
-    ) -> FloatArray:
-        """Return covariances with values, (n, k), of sets T ⊇ A of a parity.
-
-        Var c_T = Σ_l share_l Π_{j∈T} τ_lj over the components l, of strengths (L, M). Sets of one
-        player are left out. The sum over T of Π_{j∈T} τ_j z_j r^{|T|−a} is a product over the
-        players. Of those of A, whose factors 1 + r τ z it lacks, 1 / (1 + r τ z) is
-        (1 − r τ z) / (1 − r² τ²): sums over the subsets of A, each of them a product of matrices.
-        At the points r of a circle, sums give each degree the weight that it has.
-        """
-        return self._sums(signs, tau, shares, parity, self.by_degree)
-
-    def variances(self, tau: FloatArray, shares: FloatArray, parity: int) -> FloatArray:
-        """Return the variances, (k,), for the same coefficients."""
-        present = np.ones((1, self.n_players))
-        return self._sums(present, tau, shares, parity, self.by_degree**2)[0]
-
-    def _sums(
+    def sums(
         self,
         signs: FloatArray,
         tau: FloatArray,
@@ -325,6 +307,14 @@ class IndexOfSize:
         parity: int,
         by_degree: FloatArray,
     ) -> FloatArray:
+        """Return covariances with values, (n, k), of sets T ⊇ A of a parity, weighted by degree.
+
+        Var c_T = Σ_l share_l Π_{j∈T} τ_lj over the components l, of strengths (L, M). Sets of one
+        player are left out. The sum over T of Π_{j∈T} τ_j z_j r^{|T|−a} is a product over the
+        players. Of those of A, whose factors 1 + r τ z it lacks, 1 / (1 + r τ z) is
+        (1 − r τ z) / (1 − r² τ²): sums over the subsets of A, each of them a product of matrices.
+        At the points r of a circle, sums give each degree the weight that it has.
+        """
         size = self.size
         is_odd_rest = (parity - size) % 2  # of the sets T without A
         degrees = np.arange(is_odd_rest, len(by_degree), 2)
@@ -385,7 +375,7 @@ class Index:
         """The number of sets, k."""
         return sum(len(part.sets) for part in self.parts)
 
-    @property
+    @cached_property
     def n_players(self) -> int:
         """M."""
         return self.parts[0].n_players
@@ -422,13 +412,17 @@ class Index:
     def covariances(
         self, signs: FloatArray, tau: FloatArray, shares: FloatArray, parity: int
     ) -> FloatArray:
-        """Return covariances with values, (n, k); see `IndexOfSize`."""
-        of_parts = [part.covariances(signs, tau, shares, parity) for part in self.parts]
+        """Return covariances with values, (n, k); see `IndexOfSize.sums`."""
+        of_parts = [part.sums(signs, tau, shares, parity, part.by_degree) for part in self.parts]
         return np.concatenate(of_parts, axis=1)
 
     def variances(self, tau: FloatArray, shares: FloatArray, parity: int) -> FloatArray:
         """Return the variances, (k,), for the same coefficients."""
-        return np.concatenate([part.variances(tau, shares, parity) for part in self.parts])
+        present = np.ones((1, self.n_players))
+        of_parts = [
+            part.sums(present, tau, shares, parity, part.by_degree**2)[0] for part in self.parts
+        ]
+        return np.concatenate(of_parts)
 
     def blocks(self, most: int) -> list[Index]:
         """Return indices of at most so many sets, one after the other."""

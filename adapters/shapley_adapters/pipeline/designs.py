@@ -19,7 +19,7 @@ from ..array_types import (
     ScoreArray,
     ValueArray,
 )
-from ..coalitions.tables import CoalitionTable, end_points, pack
+from ..coalitions.tables import CoalitionTable, pack
 from ..cooperators.choices import DERIVATIVES, LEARNED
 from ..cooperators.scores import difference_coalitions, difference_scores, scores_before_evaluation
 from ..errors import BudgetError, InvalidArgumentTypeError
@@ -177,38 +177,6 @@ _OF_ROWS = (
     "distances",
 )
 """The fields of a `RowGroup` that have an entry for each row."""
-
-
-def group_rows(
-    rows: IntArray,
-    active: BoolArray,
-    ends: ValueArray,
-    graphs: Sequence[Structure] | None = None,
-) -> list[RowGroup]:
-    """Group `rows` by their number of active players; rows without any are left out.
-
-    With `graphs`, those of these rows, group them by their graph and their active players.
-    """
-    n_active = active.sum(axis=1)
-    indices_of: dict[Any, list[int]] = {}
-    for index in np.flatnonzero(n_active).tolist():
-        key = n_active[index] if graphs is None else (graphs[index], active[index].tobytes())
-        indices_of.setdefault(key, []).append(index)
-    groups = []
-    for key, of_group in sorted(indices_of.items()) if graphs is None else indices_of.items():
-        n_players = int(n_active[of_group[0]])
-        players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
-        group = RowGroup(
-            rows[of_group],
-            players,
-            n_players,
-            active.shape[1],
-            known=end_points(n_players),
-            known_values=ends[of_group],
-            graph=None if graphs is None else key[0],
-        )
-        groups.append(group)
-    return groups
 
 
 def scored(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:

@@ -22,7 +22,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
-from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, group_rows, scored
+from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
 from .passes import (
     are_usable,
     further_passes,
@@ -316,15 +316,36 @@ class Run:
     def groups(
         self, rows: IntArray, ends: ValueArray, evaluate: Evaluator | None = None
     ) -> list[RowGroup]:
-        """Group rows that can be treated alike; `ends` are theirs.
+        """Group rows by their number of active players; those without any are left out.
 
-        With what is known before their designs, if there is an evaluator.
+        Estimators on graphs have groups of the same graph and the same players. `ends` are the
+        values of no and of all players of these rows. With an evaluator, groups also have what is
+        evaluated before their designs.
         """
-        graphs = [self._graphs[row] for row in rows] if self.estimator.needs_graph else None
-        groups = group_rows(rows, self.active[rows], ends, graphs)
+        active, on_graphs = self.active[rows], self.estimator.needs_graph
+        indices_of: dict[Any, list[int]] = {}
+        for index in np.flatnonzero(self.n_active[rows]).tolist():
+            key: Any = int(self.n_active[rows[index]])
+            if on_graphs:
+                key = self._graphs[rows[index]], active[index].tobytes()
+            indices_of.setdefault(key, []).append(index)
+        groups = []
+        for key in indices_of if on_graphs else sorted(indices_of):
+            of_group = indices_of[key]
+            n_players = int(self.n_active[rows[of_group[0]]])
+            group = RowGroup(
+                rows[of_group],
+                np.nonzero(active[of_group])[1].reshape(-1, n_players),
+                n_players,
+                active.shape[1],
+                known=end_points(n_players),
+                known_values=ends[of_group],
+                graph=key[0] if on_graphs else None,
+            )
+            groups.append(group)
         if self.end_passes is not None:
             groups = [part for group in groups for part in self._by_gradients(group)]
-        if self._graphs and graphs is None:
+        if self._graphs and not on_graphs:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self.own_words is None:
             return groups
