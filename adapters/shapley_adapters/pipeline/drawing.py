@@ -16,10 +16,9 @@ from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
 from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
-from ..games.drawn_values import SingleDraws
 from ..games.game import Game
 from .designs import PendingRows, RowGroup
-from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
+from .settings import Settings, budget_for, estimation_cost
 from .solutions import scale_exponents
 
 MORE_FOR_SINGLES = 2
@@ -146,12 +145,6 @@ class Drawing:
         else:
             means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
         return np.ldexp(means, exponents), replace(errors, exponents=exponents)
-
-    def game(self, game: Game) -> Game:
-        """Return the game of single draws."""
-        if game.draws_values:
-            return game.repeated(self.draws.n_draws)
-        return SingleDraws(game, self.draws.n_draws, self.draws.is_background)
 
     def _evaluated(self, pending: PendingRows) -> BoolArray:
         """Return which draws were evaluated, (1 or R, C, D)."""
@@ -312,27 +305,10 @@ def _decks(rng: np.random.Generator, n_draws: int, count: int) -> Iterator[IntAr
         deck = deck[count:]
 
 
-def budgets_of_plans(
-    drawing: Drawing, estimator: Estimator[Any], settings: Settings
-) -> dict[int, RowBudget]:
-    """Return the budget of coalitions for each number of active players."""
-    return {
-        size: checked_budgets(
-            np.array([size]), estimator, replace(settings, budget=plan.n_coalitions)
-        )[size]
-        for size, plan in drawing.plans.items()
-    }
-
-
-_ENDS_SHARE, _FEWEST_ENDS, _MOST_ENDS = 3, 4, 16
+ENDS_SHARE, FEWEST_ENDS, _MOST_ENDS = 3, 4, 16
 """Evaluations of the values of no and of all players of a random model: the budget over so many
 times the players, about where their noise counts as much as that of the others; and bounds. The
 last one holds for all coalitions of an enumeration, too."""
-
-
-def pays_for_answers(n_players: int, limit: int) -> bool:
-    """Return whether noise of the ends counts as much as that of others with the fewest answers."""
-    return limit >= _FEWEST_ENDS * _ENDS_SHARE * n_players
 
 
 def repeated_drawing(
@@ -351,9 +327,9 @@ def repeated_drawing(
     sizes = np.unique(n_active).tolist()
     limits = [budget_for(size, estimator, settings).limit for size in sizes]
     n_for_ends = [
-        limit // (_ENDS_SHARE * max(size, 1)) for size, limit in zip(sizes, limits, strict=True)
+        limit // (ENDS_SHARE * max(size, 1)) for size, limit in zip(sizes, limits, strict=True)
     ]
-    n_draws = max(n_repeats, int(np.clip(min(n_for_ends), _FEWEST_ENDS, _MOST_ENDS)))
+    n_draws = max(n_repeats, int(np.clip(min(n_for_ends), FEWEST_ENDS, _MOST_ENDS)))
     n_ends = n_draws + (1 if has_one_full_value else n_draws)
     plans = {}
     for size, limit in zip(sizes, limits, strict=True):

@@ -10,13 +10,13 @@ import numpy as np
 from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..estimators.protocol import Design, Solution
-from ..games.drawn_values import DrawnRequest
+from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from .designs import PendingRows, RowGroup
-from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
+from .drawing import ENDS_SHARE, FEWEST_ENDS, Drawing, repeated_drawing
 from .result import Estimate
 from .run import CallBudget, Run
-from .settings import RowBudget, budget_for
+from .settings import RowBudget, budget_for, checked_budgets
 
 
 @dataclass
@@ -37,12 +37,19 @@ class DrawnRun(Run):
     def __post_init__(self) -> None:
         """Check the arguments; the game is that of single draws."""
         super().__post_init__()
-        self.evaluated_game = self.drawing.game(self.game)
-        self.n_draws = self.drawing.draws.n_draws
+        draws, game = self.drawing.draws, self.game
+        self.n_draws = draws.n_draws
+        self.evaluated_game = SingleDraws(game, draws.n_draws, draws.is_background)
+        if game.draws_values:
+            self.evaluated_game = game.repeated(draws.n_draws)
 
     def checked_budgets(self) -> dict[int, RowBudget]:
         """Return those of coalitions that the draws leave."""
-        return budgets_of_plans(self.drawing, self.estimator, self.settings)
+        budgets: dict[int, RowBudget] = {}
+        for size, plan in self.drawing.plans.items():
+            settings = replace(self.settings, budget=plan.n_coalitions)
+            budgets |= checked_budgets(np.array([size]), self.estimator, settings)
+        return budgets
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
         """Return the draws of no and of all players, (R, 2, D · K), and their means, (R, 2, K)."""
@@ -137,7 +144,9 @@ def can_be_random(run: Run) -> bool:
         return True
     sizes = np.unique(run.n_active[run.n_active > 0]).tolist()
     limits = [budget_for(size, run.estimator, run.settings).limit for size in sizes]
-    return all(map(pays_for_answers, sizes, limits))
+    # The noise of the ends counts as much as that of others with the fewest answers.
+    each = FEWEST_ENDS * ENDS_SHARE
+    return all(limit >= each * size for size, limit in zip(sizes, limits, strict=True))
 
 
 def for_random_model(run: Run) -> DrawnRun:

@@ -102,8 +102,11 @@ def estimate_round(
         run.largest = np.abs(ends).max(initial=0.0)
         budget = run.budgets[max(run.budgets)]
         n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
-        if n_entries > MANY_ENTRIES and memory is None and first_row() is None:
-            _warn_of_long_round(run, n_outputs=ends.shape[2])
+        has_no_forecast = run.has_draws or run.estimator.needs_graph or run.uses_gradients
+        is_quiet = settings.is_for_training or memory is not None or first_row() is not None
+        if n_entries > MANY_ENTRIES and not (budget.enumerates_now or has_no_forecast or is_quiet):
+            costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
+            warn_of_long_call(costs, Plan(run.estimator, budget.limit))
         result = run.blank_estimate(ends)
         if n_workers == 1:
             for rows in run.blocks(0, game.n_rows, evaluated.shape[2]):
@@ -120,15 +123,6 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
     """Move the bar, and show what a remote model was used for."""
     bar.set_postfix_str(str(game.usage - before), refresh=False)
     bar.update(n_evaluations)
-
-
-def _warn_of_long_round(run: Run, n_outputs: int) -> None:
-    """Warn where our own work takes minutes."""
-    budget, settings = run.budgets[max(run.budgets)], run.settings
-    has_no_forecast = run.has_draws or run.estimator.needs_graph or run.uses_gradients
-    if not (has_no_forecast or budget.enumerates_now or settings.is_for_training):
-        costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
-        warn_of_long_call(costs, Plan(run.estimator, budget.limit))
 
 
 def checked(result: Estimate, run: Run) -> Estimate:
