@@ -226,11 +226,12 @@ METHODS: dict[str, Any] = {
 def test_calls_that_need_values_alone_are_named(argument):
     options, counted = METHODS.get(argument, {}), Counted(NET)
     method = OddGP(counted, gradients=True, seed=0, **options)
+    of_call: Any = {"n_samples": 300, "repeats": 1 + (argument == "repeats")}
     with pytest.raises(InvalidArgumentError, match=argument):
-        method.attribute(examples(2), n_samples=300, repeats=2 if argument == "repeats" else 1)
+        method.attribute(examples(2), **of_call)
     assert not counted.with_gradients + counted.without
     auto = OddGP(NET, gradients="auto", seed=0, **options)
-    auto.attribute(examples(2), n_samples=300, repeats=2 if argument == "repeats" else 1)
+    auto.attribute(examples(2), **of_call)
     assert argument in auto.last_estimate.choice
 
 
@@ -255,27 +256,11 @@ def test_several_outputs_are_those_of_all_coalitions_and_cost_a_backward_pass_ea
     assert "3 outputs count as 7 evaluations" in auto.last_estimate.choice
 
 
-@pytest.mark.parametrize("n_samples", [80, 200])
-def test_outputs_of_networks_are_explained_as_well_as_each_alone(n_samples):
-    net, x = network(n_outputs=3), examples(4, N)
-    truth = OddGP(net, seed=1).attribute(x, n_samples=3000)
-    method = OddGP(net, gradients=True, seed=0)
-    found = method.attribute(x, n_samples=n_samples)
-    assert (found - truth).abs().sum() < 0.06 * truth.abs().sum()
-    low, high = method.last_estimate.interval()
-    true = truth.numpy().swapaxes(1, 2)
-    assert ((low <= true) & (true <= high)).mean() > 0.85
-    torch.testing.assert_close(found.sum(dim=2), (net(x) - net(0 * x)).detach())
-
-
-def small(n_outputs=1):
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, n_outputs)).double()
-
-
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_tolerance_ends_rows_with_gradients_and_all_coalitions_are_exact(n_outputs):
-    net, x = small(n_outputs), examples(4, 12)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, n_outputs)).double()
+    x = examples(4, 12)
     x[3, 2:] = 0  # all coalitions from the start
     counted, expected = Counted(net), Exact(net).attribute(x)
     method = OddGP(counted, gradients=True, seed=0)
@@ -285,9 +270,8 @@ def test_a_tolerance_ends_rows_with_gradients_and_all_coalitions_are_exact(n_out
     assert (found - expected).abs().max() < 0.06
     assert (estimate.evaluations[:3] < 400).all()
     assert estimate.backward_passes.astype(bool).tolist() == [True, True, True, False]
-    n_passes = counted.with_gradients
-    assert n_passes == estimate.backward_passes.sum() / n_outputs
-    cost = (1 + 2 * n_outputs) * n_passes + counted.without
+    assert counted.with_gradients == estimate.backward_passes.sum() / n_outputs
+    cost = (1 + 2 * n_outputs) * counted.with_gradients + counted.without
     assert cost == estimate.evaluations.sum() + estimate.check_evaluations
     found = method.attribute(x, tolerance=1e-12, n_samples=5000)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)

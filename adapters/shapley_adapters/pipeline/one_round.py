@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..errors import ShapleyExtError, WorkerError, first_row, row_number
+from ..errors import DerivativeError, ShapleyExtError, WorkerError, first_row, row_number
 from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
@@ -91,8 +91,12 @@ def estimate_round(
         if run.has_gradients.any():  # whose values may be those of another function
             active = active & run.has_gradients[:, None]
         noise = Repetition.from_first_row(ask_again, active, ends, settings)
-        if noise.difference is not None and run.has_gradients.any():
-            noise.difference.refuse_gradients()
+        if (differs := noise.difference) is not None and run.has_gradients.any():
+            raise DerivativeError(
+                f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for the "
+                "same input. It is random, its rows influence each other, or a link comes after "
+                "its gradients. Pass gradients=False."
+            )
         is_random = noise.difference is not None and noise.difference.cause != "influence"
         if is_random and can_be_random(run):
             run = for_random_model(run)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import DerivativeError, warn_user
+from ..errors import warn_user
 from ..estimators.draws import Draws
 from ..estimators.random_answers import MOST_COMPARED, most_surprising
 from ..estimators.value_errors import ValueErrors
@@ -75,14 +75,6 @@ class Difference:
         is_same = (np.ptp(together, axis=0) <= allowed).all()
         has_company = is_same and (np.abs(together[0] - alone[0]) > allowed).any()
         return cls(two[0], two[1], "influence" if has_company else "noise"), n_spent
-
-    def refuse_gradients(self) -> None:
-        """Raise an error: the first answer has a gradient, and the second one has not."""
-        raise DerivativeError(
-            f"The model returned {self.first[0]:.6g} and {self.second[0]:.6g} for the same input. "
-            "It is random, its rows influence each other, or a link comes after its gradients. "
-            "Pass gradients=False."
-        )
 
     def warn(self) -> None:
         """Say what differs, why, and what to do."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
-from ..errors import DerivativeError, InvalidArgumentError, first_row
+from ..errors import InvalidArgumentError, first_row
 from ..estimators.exact import FullDesign, full_design
 from ..estimators.protocol import Design, Estimator, Passes, Solution
 from ..games.evaluation import Evaluator, Request
@@ -23,13 +23,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
-from .passes import (
-    are_usable,
-    further_passes,
-    passes_at_ends,
-    refuse_useless,
-    refuse_what_needs_values,
-)
+from .passes import passes_at_ends, refuse_what_needs_values, with_passes
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
@@ -131,7 +125,7 @@ class Run:
         self.has_gradients = np.zeros(len(self.active), dtype=bool)
         self.uses_gradients = self.estimator.uses_gradients(int(self.n_active.max(initial=0)))
         if self.uses_gradients:
-            refuse_what_needs_values(self.game, settings)
+            refuse_what_needs_values(self)
         if settings.independent_rows:
             self.own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -201,34 +195,15 @@ class Run:
         rows = np.arange(self.game.n_rows)
         table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
         if self.uses_gradients and (are_drawn := self.are_drawn()).any():
-            ends = self._ends_with_gradients(are_drawn, evaluate)
+            drawn = np.flatnonzero(are_drawn)
+            passes, self.has_gradients[drawn] = passes_at_ends(self, drawn, evaluate)
+            self.end_passes = passes.subset_rows(np.cumsum(are_drawn) - 1)
+            ends = self.end_passes.values[:, ::-1].copy()
             if not are_drawn.all():
                 (ends[~are_drawn],) = evaluate([Request(rows[~are_drawn], table)])
             return ends, ends
         (ends,) = evaluate([Request(rows, table)])
         return ends, ends
-
-    def _ends_with_gradients(self, are_drawn: BoolArray, evaluate: Evaluator) -> ValueArray:
-        """Return values of no and of all players, (R, 2, K), of drawn rows, by passes there.
-
-        Raises
-        ------
-        DerivativeError
-            If gradients of a row are zero or not finite, and are required; or if they may be left
-            out, and are worth less than values.
-        """
-        rows = np.flatnonzero(are_drawn)
-        passes = passes_at_ends(self.game, rows, self.settings, evaluate)
-        n_outputs = passes.values.shape[2]
-        self.has_gradients[rows] = are_usable(passes.slopes)
-        if self.estimator.values_alone is None:
-            refuse_useless(rows, passes.slopes, self.has_gradients[rows])
-        elif n_outputs > 1:  # by 1.0 to 1.6 from two evaluations of each player on
-            raise DerivativeError(
-                f"gradients of {n_outputs} outputs count as {Passes.cost(n_outputs)} evaluations"
-            )
-        self.end_passes = passes.subset_rows(np.cumsum(are_drawn) - 1)
-        return self.end_passes.values[:, ::-1].copy()
 
     def are_drawn(self) -> BoolArray:
         """Return which rows are not enumerated from the start, (R,)."""
@@ -293,7 +268,7 @@ class Run:
         with one_blas_thread():
             pending = [of_group for group in groups for of_group in self.start(group)]
         if self.end_passes is not None:
-            pending = [self._with_passes(rows, self.end_passes, evaluate) for rows in pending]
+            pending = [with_passes(self, rows, self.end_passes, evaluate) for rows in pending]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
@@ -325,9 +300,10 @@ class Run:
         active, on_graphs = self.active[rows], self.estimator.needs_graph
         indices_of: dict[Any, list[int]] = {}
         for index in np.flatnonzero(self.n_active[rows]).tolist():
-            key: Any = int(self.n_active[rows[index]])
+            row = rows[index]
+            key: Any = int(self.n_active[row]), bool(self.has_gradients[row])
             if on_graphs:
-                key = self._graphs[rows[index]], active[index].tobytes()
+                key = self._graphs[row], active[index].tobytes()
             indices_of.setdefault(key, []).append(index)
         groups = []
         for key in indices_of if on_graphs else sorted(indices_of):
@@ -341,40 +317,16 @@ class Run:
                 known=end_points(n_players),
                 known_values=ends[of_group],
                 graph=key[0] if on_graphs else None,
+                has_gradients=bool(self.has_gradients[rows[of_group[0]]]),
             )
+            if self.end_passes is not None and not self.budgets[n_players].enumerates_now:
+                group = group.with_passes(2)
             groups.append(group)
-        if self.end_passes is not None:
-            groups = [part for group in groups for part in self._by_gradients(group)]
         if self._graphs and not on_graphs:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self.own_words is None:
             return groups
         return [replace(group, own_words=self.own_words[group.rows]) for group in groups]
-
-    def _by_gradients(self, group: RowGroup) -> list[RowGroup]:
-        """Return rows whose gradients at the ends are of use, and those of which they are not."""
-        if self.budgets[group.n_players].enumerates_now:
-            return [group]
-        are_of_use = self.has_gradients[group.rows]
-        return [
-            replace(group.subset_rows(are_of_use == kind).with_passes(2), has_gradients=kind)
-            for kind in np.unique(are_of_use).tolist()
-        ]
-
-    def _with_passes(self, rows: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
-        """Return rows with the gradients that their design asks for."""
-        design, group = rows.design, rows.group
-        if design.passes is None:
-            return rows
-        of_rows, players = known.subset_rows(group.rows), group.players
-        passes = further_passes(
-            of_rows, design.passes, self.game, group.rows, players, self.settings, evaluate
-        )
-        n_passes, n_outputs = len(passes.degrees), passes.values.shape[2]
-        n_backward = np.full(len(group.rows), n_passes * n_outputs)
-        group = replace(group.with_passes(n_passes), backward_passes=n_backward)
-        # The values of the first row say whether the model is random, before gradients.
-        return replace(rows, group=group, design=replace(design, passes=passes), is_checked=True)
 
     def knowing(
         self, group: RowGroup, coalitions: CoalitionArray, evaluate: Evaluator
