@@ -21,8 +21,7 @@ from ..remote import Usage
 from ..workers import Part, Stop, n_workers_for, parts_of_rows, results_of_parts
 from .background_plans import background_drawing
 from .costs import Costs, Plan, warn_of_long_call
-from .drawing import repeated_drawing
-from .drawn_run import DrawnRun, can_be_random, for_random_model
+from .drawing import DrawnRun, can_be_random, for_random_model, repeated_drawing
 from .repetition import Repetition
 from .result import Estimate, Seconds
 from .run import Run
