@@ -128,8 +128,15 @@ class ForwardFunctionGame(Game):
     calls_in_flight : int
         How many calls of a forward function that returns futures are started before the first is
         waited for; 0 refuses futures.
-    n_rows, n_players : int
-        Number of examples, and of players.
+    n_rows, n_players, n_backgrounds : int
+        Number of examples, of players, and of draws of the baselines.
+    rows_per_forward, evaluations_per_batch : int
+        How many masked examples go into one call of the forward function, and how many evaluations
+        make a good batch, each a row for every draw of the baselines.
+    evaluates_first_alone : bool
+        Whether the first forward passes have one row, and later ones more.
+    answers_at_random, is_in_training_mode : bool
+        Whether the forward function is known to answer at random, and whether users are warned.
     """
 
     forward_func: Callable[..., Any]
@@ -142,6 +149,12 @@ class ForwardFunctionGame(Game):
     calls_in_flight: int = 0
     n_rows: int = field(init=False)
     n_players: int = field(init=False)
+    n_backgrounds: int = field(init=False)
+    rows_per_forward: int = field(init=False)
+    evaluations_per_batch: int = field(init=False)
+    evaluates_first_alone: bool = field(init=False)
+    answers_at_random: bool = field(init=False)
+    is_in_training_mode: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self._forward: Callable[..., Any] = self.forward_func
@@ -149,6 +162,17 @@ class ForwardFunctionGame(Game):
             self._forward = partial(_called_without_inputs, self.forward_func)
         self._example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
         self.n_rows, self.n_players = len(self.inputs[0]), self.groups.n_players
+        self.n_backgrounds, n_together = self.baselines.n_draws, self.perturbations_per_eval
+        if n_together is None:
+            device = self.inputs[0].device.type
+            self.rows_per_forward = rows_per_batch(self._example_bytes, device)
+        else:
+            self.rows_per_forward = n_together * self.n_rows
+        rows_in_flight = max(1, self.calls_in_flight) * self.rows_per_forward
+        self.evaluations_per_batch = max(1, rows_in_flight // self.n_backgrounds)
+        self.evaluates_first_alone = self.n_rows * self.n_backgrounds == 1 and n_together != 1
+        self.answers_at_random = bool(getattr(self.forward_func, "answers_at_random", False))
+        self.is_in_training_mode = bool(changing_layers(self.forward_func))
         self._is_known = False
         self._calls = ModelCalls("forward_func")
         self._select = OutputSelection(
@@ -167,39 +191,11 @@ class ForwardFunctionGame(Game):
         return self._select.dtype
 
     @property
-    def rows_per_forward(self) -> int:
-        """How many masked examples go into one call of the forward function."""
-        if self.perturbations_per_eval is not None:
-            return self.perturbations_per_eval * self.n_rows
-        return rows_per_batch(self._example_bytes, self.inputs[0].device.type)
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """How many evaluations make a good batch, each a row for every draw of the baselines."""
-        rows = max(1, self.calls_in_flight) * self.rows_per_forward
-        return max(1, rows // self.baselines.n_draws)
-
-    @property
-    def evaluates_first_alone(self) -> bool:
-        """Whether the first forward passes have one row, and later ones more."""
-        return self.n_rows * self.baselines.n_draws == 1 and self.perturbations_per_eval != 1
-
-    @property
-    def answers_at_random(self) -> bool:
-        """Whether the forward function is known to answer at random."""
-        return bool(getattr(self.forward_func, "answers_at_random", False))
-
-    @property
     def only_absence_is_random(self) -> bool:
         """Whether values of all players together are not random, where others are."""
         return self.draws_values or bool(
             getattr(self.forward_func, "only_absence_is_random", False)
         )
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(changing_layers(self.forward_func))
 
     @property
     def usage(self) -> Usage | None:
@@ -266,11 +262,6 @@ class ForwardFunctionGame(Game):
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
         outputs = self._outputs(rows, coalitions)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
-
-    @property
-    def n_backgrounds(self) -> int:
-        """Number of draws of the baselines."""
-        return self.baselines.n_draws
 
     has_single_outputs = True
     has_one_full_value = True

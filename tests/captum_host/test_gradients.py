@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -186,7 +187,6 @@ MODELS = {
     "detached": (lambda x: NET(x.detach())[:, 0], "depend differentiably"),
     "rounded": (lambda x: NET(x.round())[:, 0], "zero everywhere"),
     "steep at zero": (lambda x: x.abs().sqrt().sum(dim=1), "not finite"),
-    "several outputs": (network(n_outputs=3), "one output, and the model has 3"),
 }
 
 
@@ -199,9 +199,10 @@ def test_models_without_gradients_are_named_or_explained_by_values(name):
     assert counted.with_gradients <= 4  # those of the ends
     assert not counted.without
     method, alone = (OddGP(model, gradients=how, seed=0) for how in ("auto", False))
-    spent = 6 * (name in ("rounded", "steep at zero"))
+    spent = 4 * (name in ("rounded", "steep at zero"))  # two of six are the values at the ends
     found = method.attribute(x, n_samples=100)
-    assert (found == alone.attribute(x, n_samples=100 - spent)).all()
+    of_values = alone.attribute(x, n_samples=100 - spent)
+    torch.testing.assert_close(found, of_values, rtol=1e-9, atol=1e-9)
     assert "values alone" in method.last_estimate.choice
     assert not method.last_estimate.backward_passes.any()
     assert (method.last_estimate.evaluations <= 100).all()
@@ -213,24 +214,99 @@ def test_whole_numbers_have_no_gradients():
         OddGP(lambda ids: embed(ids).sum(dim=(1, 2)), gradients=True).attribute(tokens)
 
 
-CALLS: dict[str, Any] = {"tolerance": {"tolerance": 0.1}, "max_seconds": {"max_seconds": 5.0}}
 METHODS: dict[str, Any] = {
-    "independent_rows": {"independent_rows": True},
     "unbiased": {"unbiased": True},
     "weights": {"weights": "equal"},
     "cooperators": {"cooperators": "difference"},
-    "n_jobs": {"n_jobs": 2},
     "graph": {"graph": "line"},
 }
 
 
-@pytest.mark.parametrize("argument", [*CALLS, *METHODS])
+@pytest.mark.parametrize("argument", [*METHODS, "repeats"])
 def test_calls_that_need_values_alone_are_named(argument):
     options, counted = METHODS.get(argument, {}), Counted(NET)
     method = OddGP(counted, gradients=True, seed=0, **options)
+    of_call: Any = {"n_samples": 300, "repeats": 1 + (argument == "repeats")}
     with pytest.raises(InvalidArgumentError, match=argument):
-        method.attribute(examples(2), n_samples=300, **CALLS.get(argument, {}))
+        method.attribute(examples(2), **of_call)
     assert not counted.with_gradients + counted.without
+    auto = OddGP(NET, gradients="auto", seed=0, **options)
+    auto.attribute(examples(2), **of_call)
+    assert argument in auto.last_estimate.choice
+
+
+def several(x):
+    """Return three games of pairs."""
+    return torch.stack([by_pairs(x), 2 * by_pairs(x.flip(1)), by_pairs(3 - x)], dim=1)
+
+
+def test_several_outputs_are_those_of_all_coalitions_and_cost_a_backward_pass_each():
+    x, counted = examples(3, 12), Counted(several)
+    expected = Exact(several).attribute(x)
+    method = OddGP(counted, gradients=True, seed=0)
+    torch.testing.assert_close(method.attribute(x, n_samples=22), expected, rtol=1e-7, atol=1e-7)
+    estimate = method.last_estimate
+    assert counted.with_gradients == 9
+    assert (estimate.backward_passes == 9).all()
+    assert (estimate.evaluations == 21).all()
+    with pytest.raises(BudgetError, match="at least 22 evaluations for gradients"):
+        method.attribute(x, n_samples=21)
+    auto = OddGP(several, gradients="auto", seed=0)
+    auto.attribute(x, n_samples=60)
+    assert "3 outputs count as 7 evaluations" in auto.last_estimate.choice
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_tolerance_ends_rows_with_gradients_and_all_coalitions_are_exact(n_outputs):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, n_outputs)).double()
+    x = examples(4, 12)
+    x[3, 2:] = 0  # all coalitions from the start
+    counted, expected = Counted(net), Exact(net).attribute(x)
+    method = OddGP(counted, gradients=True, seed=0)
+    found = method.attribute(x, tolerance=0.02)
+    estimate = method.last_estimate
+    assert (estimate.standard_errors <= 0.02).all()
+    assert (found - expected).abs().max() < 0.06
+    assert (estimate.evaluations[:3] < 400).all()
+    assert estimate.backward_passes.astype(bool).tolist() == [True, True, True, False]
+    assert counted.with_gradients == estimate.backward_passes.sum() / n_outputs
+    cost = (1 + 2 * n_outputs) * counted.with_gradients + counted.without
+    assert cost == estimate.evaluations.sum() + estimate.check_evaluations
+    found = method.attribute(x, tolerance=1e-12, n_samples=5000)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    estimate = method.last_estimate
+    assert estimate.enumerated.all()
+    assert (estimate.evaluations[:3] > 4096).all()
+    assert (estimate.evaluations <= 5000).all()
+    with pytest.warns(match="did not reach the tolerance"):
+        method.attribute(x, tolerance=1e-12, n_samples=4100)
+    assert (method.last_estimate.evaluations <= 4100).all()
+
+
+def test_time_is_kept_and_its_budget_repeats_the_numbers():
+    method = OddGP(NET, gradients=True, seed=0)
+    found = method.attribute(examples(2), max_seconds=0.5)
+    estimate = method.last_estimate
+    assert estimate.backward_passes.all()
+    assert "fit into max_seconds" in estimate.choice
+    again = method.attribute(examples(2), n_samples=estimate.budget)
+    torch.testing.assert_close(again, found, rtol=1e-6, atol=1e-8)
+
+
+def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
+    x = examples(4)
+    x[1, 3:9] = 0
+    options: Any = {"gradients": True, "seed": 0, "independent_rows": True}
+    method = OddGP(NET, **options)
+    found = method.attribute(x, n_samples=60)
+    torch.testing.assert_close(method.attribute(x[2:], n_samples=60), found[2:])
+    of_all = OddGP(NET, gradients=True, seed=0).attribute(x, n_samples=60)
+    assert (of_all != found)[:, 10:].all()
+    torch.testing.assert_close(of_all, found, rtol=0.2, atol=0.05)
+    with joblib.parallel_config(backend="threading"):
+        shared = OddGP(NET, n_jobs=2, **options).attribute(x, n_samples=60)
+    torch.testing.assert_close(shared, found)
 
 
 def test_interactions_need_values_alone():

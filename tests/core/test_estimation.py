@@ -374,3 +374,19 @@ def test_a_progress_bar_states_the_remaining_time_after_a_pause(capsys, monkeypa
     assert after_pause.sum() > 100
     assert (left <= 1.5 * (seconds - past))[after_pause].all()
     assert (left >= 0.5 * (seconds - past))[after_pause & (past < 0.7 * seconds)].all()
+
+
+@dataclasses.dataclass(frozen=True)
+class WithGradients(core.RandomOrder):
+    """An estimator of another package, with an option of the name of one of ours."""
+
+    gradients: str = "auto"
+
+
+def test_options_of_other_packages_have_any_name():
+    game = smooth_game(8, n_rows=2)
+    settings = core.Settings(seed=0, budget=60)
+    found, expected = (
+        core.estimate(game, of(), settings) for of in (WithGradients, core.RandomOrder)
+    )
+    assert (found.values == expected.values).all()

@@ -151,13 +151,13 @@ def test_the_posterior_is_that_of_the_normal_distribution():
 @pytest.mark.parametrize("budget", [10, 25, 60, 200])
 @pytest.mark.parametrize("n_players", [12, 40])
 def test_a_plan_spends_its_budget_on_different_pairs(n_players, budget):
-    plan = plan_for(n_players, budget, [3])
+    plan = plan_for(n_players, budget, np.random.default_rng(3))
     assert budget - 1 <= plan.n_evaluations <= budget
     pairs = np.concatenate([plan.with_gradients, plan.with_values])
     assert pairs[0].all()
     both = np.concatenate([pairs, ~pairs])
     assert len(np.unique(both, axis=0)) == len(both)
-    again = plan_for(n_players, budget, [3])
+    again = plan_for(n_players, budget, np.random.default_rng(3))
     assert (again.with_values == plan.with_values).all()
 
 
@@ -175,7 +175,9 @@ def test_few_passes_say_all_of_multilinear_games(scale):
     n_players, rng = 20, np.random.default_rng(0)
     singles = [(player,) for player in range(n_players)]
     effects = scale * rng.normal(size=n_players)
-    found = solved(readings_of(plan_for(n_players, 10, [0]), effects, singles))
+    found = solved(
+        readings_of(plan_for(n_players, 10, np.random.default_rng([0])), effects, singles)
+    )
     np.testing.assert_allclose(found.values, 2 * effects, rtol=1e-8)
     assert not found.standard_errors.any()
     # With one set of three, values and gradients.
@@ -184,14 +186,16 @@ def test_few_passes_say_all_of_multilinear_games(scale):
     expected = 2 * effects
     expected[:3] += 2 / 3 * 2 * scale
     for budget, most in ((25, 0.1), (80, 0.02), (200, 1e-9)):
-        found = solved(readings_of(plan_for(n_players, budget, [0]), coefficients, sets))
+        found = solved(
+            readings_of(plan_for(n_players, budget, np.random.default_rng([0])), coefficients, sets)
+        )
         error = np.abs(found.values - expected).sum() / np.abs(expected).sum()
         assert error < most
         assert found.values.sum() == pytest.approx(expected.sum(), rel=1e-9)
 
 
 def test_a_game_without_any_effect_is_zero():
-    plan = plan_for(12, 60, [0])
+    plan = plan_for(12, 60, np.random.default_rng([0]))
     found = solved(readings_of(plan, np.zeros(12), [(player,) for player in range(12)]))
     assert not found.values.any()
     assert not found.standard_errors.any()

@@ -204,30 +204,24 @@ def gradient_scores(game: Game, rows: IntArray, batch_size: int | None = None) -
 def values_and_slopes(
     game: Game, rows: IntArray, presence: FloatArray, batch_size: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the output, (P,), and its slopes, (P, M), at degrees of presence, (P, M).
+    """Return the outputs, (P, K), and their slopes, (P, M, K), at degrees of presence, (P, M).
 
-    Takes a forward and a backward pass.
+    Takes a forward pass, and a backward pass of each output.
 
     Raises
     ------
     DerivativeError
-        If there is no derivative, or more than one output.
+        If there is no derivative.
     """
     points = _Points(game, rows, batch_size)
 
     def of_batch(start: int, stop: int) -> list[torch.Tensor]:
         ones = game.fully_present(stop - start)
-        degrees = torch.from_numpy(presence[start:stop]).to(ones).requires_grad_()
-        outputs = points.outputs(np.arange(start, stop), degrees)
-        if outputs.shape[1] != 1:
-            raise DerivativeError(
-                f"Gradients are those of one output, and the model has {outputs.shape[1]}. Choose "
-                "one of them, by target in captum."
-            )
-        return [outputs[:, 0], _slope(outputs.sum(), degrees)]
+        degrees = torch.from_numpy(presence[start:stop]).to(ones)
+        return points.outputs_and_slopes(np.arange(start, stop), degrees)
 
     values, slopes = _collected(of_batch, len(rows), points.batch_size)
-    return values, slopes
+    return values, slopes.swapaxes(1, 2)
 
 
 @dataclass

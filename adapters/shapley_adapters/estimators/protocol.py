@@ -81,6 +81,8 @@ class DesignRequest:
     must_draw : bool
         Whether the estimator has drawn for these players and this budget before, because
         enumeration was too expensive. It need not try that again.
+    n_outputs : int
+        K, the number of outputs.
     """
 
     n_players: int
@@ -96,6 +98,7 @@ class DesignRequest:
     needs_errors: bool = False
     interactions: InteractionRequest | None = None
     must_draw: bool = False
+    n_outputs: int = 1
 
     @property
     def required_graph_view(self) -> GraphView:
@@ -103,6 +106,39 @@ class DesignRequest:
         if self.graph_view is None:
             raise InvalidArgumentError("graph is missing.")
         return self.graph_view
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Degrees of presence at which gradients of the model are wanted, and what they are.
+
+    A forward pass counts as one evaluation, the backward pass of an output as two.
+
+    Attributes
+    ----------
+    degrees : array, (p, M)
+        The degrees, 0 to 1. The first two are those of all players and of none.
+    values, slopes : arrays, (R, p, K) and (R, p, M, K)
+        The values of each row there, and their derivatives; empty before they are computed.
+    """
+
+    degrees: FloatArray
+    values: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 1)))
+    slopes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0, 1)))
+
+    @staticmethod
+    def cost(n_outputs: int) -> int:
+        """Return the evaluations that a pass counts as."""
+        return 1 + 2 * n_outputs
+
+    def subset_rows(self, indices: IntArray) -> Passes:
+        """Return those of some of the rows, given by their indices."""
+        return Passes(self.degrees, self.values[indices], self.slopes[indices])
+
+    def at_scale(self, exponents: IntArray) -> Passes:
+        """Return those of the values times 2 to minus these powers, (R, 1, K)."""
+        values, slopes = np.ldexp(self.values, -exponents), self.slopes
+        return Passes(self.degrees, values, np.ldexp(slopes, -exponents[:, None]))
 
 
 @dataclass(frozen=True)
@@ -120,11 +156,14 @@ class Design:
         The order of the neighbourhoods or sets in the graph; −1 for designs without an order.
     shortfall : str, optional
         Why the design leaves out all neighbours in the graph, if it does.
+    passes : Passes, optional
+        Where gradients of the model are wanted, by estimators that use them.
     """
 
     table: CoalitionTable
     order: int = field(default=-1, kw_only=True)
     shortfall: str | None = field(default=None, kw_only=True)
+    passes: Passes | None = field(default=None, kw_only=True)
 
     is_whole: ClassVar[bool] = False
     """Whether no part of the design is a smaller design, so that it is evaluated at once.
@@ -310,10 +349,15 @@ class Estimator(Protocol[DesignT]):
         """
         return False
 
-    @property
-    def gradients(self) -> bool | str:
-        """Whether gradients of the model are used: `"auto"` if the call allows it."""
+    def uses_gradients(self, n_players: int) -> bool:
+        """Return whether designs have `passes`; refuse options that need values alone."""
+        del n_players
         return False
+
+    @property
+    def values_alone(self) -> Estimator[Any] | None:
+        """What takes its place where the model has no gradients; None if these are required."""
+        return None
 
     candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
     """The estimators among which costs decide; the first where they are not forecast.

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -251,17 +251,17 @@ class IndexOfSize:
     n_players: int
     family: Family
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of players in each set, a."""
         return int(self.sets.shape[1])
 
-    @property
+    @cached_property
     def by_degree(self) -> FloatArray:
         """The weights w of coefficients c_T by the players of T beside A."""
         return _by_degree(self.family, self.size, self.n_players)
 
-    @property
+    @cached_property
     def by_members(self) -> FloatArray:
         """The weights of values by the players of A in S, and by the size of S, (a + 1, M + 1)."""
         return _by_members(self.family, self.size, self.n_players)
@@ -299,25 +299,7 @@ class IndexOfSize:
         factors = 1.0 if of_sizes is None else of_sizes[sizes]
         return float((factors * np.exp(log)).sum()) * (1.0 if parity is None else 0.5)
 
-    def covariances(
-        self, signs: FloatArray, tau: FloatArray, shares: FloatArray, parity: int
-    ) -> FloatArray:
-        """Return covariances with values, (n, k), of sets T ⊇ A of a parity.
-
-        Var c_T = Σ_l share_l Π_{j∈T} τ_lj over the components l, of strengths (L, M). Sets of one
-        player are left out. The sum over T of Π_{j∈T} τ_j z_j r^{|T|−a} is a product over the
-        players. Of those of A, whose factors 1 + r τ z it lacks, 1 / (1 + r τ z) is
-        (1 − r τ z) / (1 − r² τ²): sums over the subsets of A, each of them a product of matrices.
-        At the points r of a circle, sums give each degree the weight that it has.
-        """
-        return self._sums(signs, tau, shares, parity, self.by_degree)
-
-    def variances(self, tau: FloatArray, shares: FloatArray, parity: int) -> FloatArray:
-        """Return the variances, (k,), for the same coefficients."""
-        present = np.ones((1, self.n_players))
-        return self._sums(present, tau, shares, parity, self.by_degree**2)[0]
-
-    def _sums(
+    def sums(
         self,
         signs: FloatArray,
         tau: FloatArray,
@@ -325,6 +307,14 @@ class IndexOfSize:
         parity: int,
         by_degree: FloatArray,
     ) -> FloatArray:
+        """Return covariances with values, (n, k), of sets T ⊇ A of a parity, weighted by degree.
+
+        Var c_T = Σ_l share_l Π_{j∈T} τ_lj over the components l, of strengths (L, M). Sets of one
+        player are left out. The sum over T of Π_{j∈T} τ_j z_j r^{|T|−a} is a product over the
+        players. Of those of A, whose factors 1 + r τ z it lacks, 1 / (1 + r τ z) is
+        (1 − r τ z) / (1 − r² τ²): sums over the subsets of A, each of them a product of matrices.
+        At the points r of a circle, sums give each degree the weight that it has.
+        """
         size = self.size
         is_odd_rest = (parity - size) % 2  # of the sets T without A
         degrees = np.arange(is_odd_rest, len(by_degree), 2)
@@ -380,12 +370,12 @@ class Index:
         logs = log + np.log(np.where(positive, weights, 1.0))
         return np.where(positive, np.exp(logs), 0.0)
 
-    @property
+    @cached_property
     def n_sets(self) -> int:
         """The number of sets, k."""
         return sum(len(part.sets) for part in self.parts)
 
-    @property
+    @cached_property
     def n_players(self) -> int:
         """M."""
         return self.parts[0].n_players
@@ -422,16 +412,22 @@ class Index:
     def covariances(
         self, signs: FloatArray, tau: FloatArray, shares: FloatArray, parity: int
     ) -> FloatArray:
-        """Return covariances with values, (n, k); see `IndexOfSize`."""
-        of_parts = [part.covariances(signs, tau, shares, parity) for part in self.parts]
+        """Return covariances with values, (n, k); see `IndexOfSize.sums`."""
+        of_parts = [part.sums(signs, tau, shares, parity, part.by_degree) for part in self.parts]
         return np.concatenate(of_parts, axis=1)
 
     def variances(self, tau: FloatArray, shares: FloatArray, parity: int) -> FloatArray:
         """Return the variances, (k,), for the same coefficients."""
-        return np.concatenate([part.variances(tau, shares, parity) for part in self.parts])
+        present = np.ones((1, self.n_players))
+        of_parts = [
+            part.sums(present, tau, shares, parity, part.by_degree**2)[0] for part in self.parts
+        ]
+        return np.concatenate(of_parts)
 
     def blocks(self, most: int) -> list[Index]:
         """Return indices of at most so many sets, one after the other."""
+        if len(self.parts) == 1 and self.n_sets <= most:
+            return [self]
         return [
             Index((IndexOfSize(part.sets[start : start + most], part.n_players, part.family),))
             for part in self.parts
@@ -447,6 +443,7 @@ SHAPLEY = Family("SII", 1)
 """Shapley values."""
 
 
+@lru_cache(maxsize=64)
 def single_players(n_players: int, family: Family = SHAPLEY) -> Index:
     """Return the semivalues of all players; Shapley values by default."""
     return index_of(family, (1,), n_players)

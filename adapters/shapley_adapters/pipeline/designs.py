@@ -19,13 +19,13 @@ from ..array_types import (
     ScoreArray,
     ValueArray,
 )
-from ..coalitions.tables import CoalitionTable, end_points, pack
+from ..coalitions.tables import CoalitionTable, pack
 from ..cooperators.choices import DERIVATIVES, LEARNED
 from ..cooperators.scores import difference_coalitions, difference_scores, scores_before_evaluation
 from ..errors import BudgetError, InvalidArgumentTypeError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError
-from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
+from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView, Passes
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Evaluator, Request
@@ -78,6 +78,11 @@ class RowGroup:
     distances : array of arrays, (R,), optional
         The distances between the active players of each row on its graph, for estimators of the
         Shapley values of the whole game.
+    has_gradients : bool
+        Whether gradients of the model are of use.
+    n_passes, n_beside_values : int
+        The passes for gradients of each row so far, and the evaluations that they count as, beside
+        the values of no and of all players, which come from the first two.
     """
 
     rows: IntArray
@@ -92,6 +97,15 @@ class RowGroup:
     graph: Structure | None = None
     own_words: npt.NDArray[np.uint32] | None = None
     distances: DistanceArray | None = None
+    has_gradients: bool = False
+    n_passes: int = 0
+    n_beside_values: int = 0
+
+    def with_passes(self, n_passes: int) -> RowGroup:
+        """Return the group with so many passes."""
+        n_outputs = self.known_values.shape[2]
+        n_beside = n_passes * Passes.cost(n_outputs) - 2
+        return replace(self, n_passes=n_passes, n_beside_values=n_beside)
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""
@@ -165,38 +179,6 @@ _OF_ROWS = (
 """The fields of a `RowGroup` that have an entry for each row."""
 
 
-def group_rows(
-    rows: IntArray,
-    active: BoolArray,
-    ends: ValueArray,
-    graphs: Sequence[Structure] | None = None,
-) -> list[RowGroup]:
-    """Group `rows` by their number of active players; rows without any are left out.
-
-    With `graphs`, those of these rows, group them by their graph and their active players.
-    """
-    n_active = active.sum(axis=1)
-    indices_of: dict[Any, list[int]] = {}
-    for index in np.flatnonzero(n_active).tolist():
-        key = n_active[index] if graphs is None else (graphs[index], active[index].tobytes())
-        indices_of.setdefault(key, []).append(index)
-    groups = []
-    for key, of_group in sorted(indices_of.items()) if graphs is None else indices_of.items():
-        n_players = int(n_active[of_group[0]])
-        players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
-        group = RowGroup(
-            rows[of_group],
-            players,
-            n_players,
-            active.shape[1],
-            known=end_points(n_players),
-            known_values=ends[of_group],
-            graph=None if graphs is None else key[0],
-        )
-        groups.append(group)
-    return groups
-
-
 def scored(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
     """Return the group with scores of its players, where their coalitions are drawn.
 
@@ -212,7 +194,7 @@ def scored(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
         return [group]
     # Differences of means of draws have errors: unless asked for, they are not worth their rows of
     # the model (12 features, 100 background rows, 500 to 2,000 model rows each).
-    limit = budget.first_check if run.drawing is None else 0
+    limit = 0 if run.has_draws else budget.first_check
     minimum = run.estimator.minimum_budget(n_players, run.settings.needs_errors)
     are_cheap = 2 * (n_differences + 1) <= limit and minimum + n_differences <= limit
     by_differences = choice == "difference" or (choice == "auto" and are_cheap)
@@ -299,6 +281,8 @@ class PendingRows:
         most = design.table.coalitions.shape[1]  # the other rows may have had more
         if drawn is not None:
             drawn = (drawn if len(drawn) == 1 else drawn[indices])[:, :most]
+        if design.passes is not None:
+            design = replace(design, passes=design.passes.subset_rows(indices))
         return replace(
             self,
             group=self.group.subset_rows(indices),
@@ -376,7 +360,7 @@ class GroupDesigns:
 
     def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
-        key: Hashable = group.n_players
+        key: Hashable = group.n_players, group.has_gradients
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
         # Threads share the designs: another one may clear them meanwhile.
@@ -396,7 +380,12 @@ class GroupDesigns:
         n_players, budget = group.n_players, self.budgets[group.n_players]
         if budget.enumerates_now:
             return full_design(n_players, group.known)
-        limit = budget.limit
+        limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
+        if group.has_gradients:
+            words = () if group.own_words is None else group.own_words[0].tolist()
+            rng = np.random.default_rng([self.settings.seed, n_players, *words])
+        elif group.n_passes:
+            limit, estimator = limit - group.n_beside_values, estimator.values_alone or estimator
         if budget.can_enumerate:
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             limit = max(budget.first_check, 2 ** (n_players - 1))
@@ -404,7 +393,7 @@ class GroupDesigns:
             n_players=n_players,
             budget=min(limit, 2**n_players),
             planned=min(budget.first_check, 2**n_players),
-            rng=group.generator(self.settings.seed),
+            rng=rng,
             known=group.known,
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
@@ -414,11 +403,12 @@ class GroupDesigns:
             needs_errors=self.settings.needs_errors,
             interactions=self.settings.interactions,
             must_draw=must_draw,
+            n_outputs=group.known_values.shape[2],
         )
         try:
             if self.estimator.needs_graph:
                 return _design_on_graph(self.estimator, request, group.own_words is None)
-            design: Design = self.estimator.design(request)
+            design: Design = estimator.design(request)
         except DesignMemoryError as error:
             raise memory_error(n_players, self.settings) from error
         except BudgetError as error:

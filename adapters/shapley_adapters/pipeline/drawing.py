@@ -1,24 +1,27 @@
-"""Which draws of a value are evaluated: rows of a background, or answers of a random model."""
+"""Draws of values, of background rows or of answers of a random model, and a run that has them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from ..coalitions.tables import CoalitionTable, complements, size_weights
+from ..coalitions.tables import CoalitionTable, complements, end_points, size_weights
 from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
-from ..estimators.protocol import Design, Estimator
+from ..estimators.protocol import Design, Estimator, Solution
 from ..estimators.value_errors import ValueErrors
-from ..games.drawn_values import SingleDraws
+from ..games.drawn_values import DrawnRequest, SingleDraws
+from ..games.evaluation import Evaluator
 from ..games.game import Game
-from .designs import RowGroup
+from .designs import PendingRows, RowGroup
+from .result import Estimate
+from .run import CallBudget, Run
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
 
@@ -130,13 +133,13 @@ class Drawing:
     seed: int
     levels: GameLevels | None = None
 
-    def means(
-        self, group: RowGroup, values: ValueArray, table: CoalitionTable, drawn: BoolArray
-    ) -> tuple[ValueArray, ValueErrors]:
-        """Return the values of a group's coalitions, (R, C, K), and their errors.
+    def means(self, pending: PendingRows) -> tuple[ValueArray, ValueErrors]:
+        """Return the values of rows so far, (R, C, K), and their errors.
 
         Those of `Draws.means`, with the draws where the estimator needs them.
         """
+        group, values, table = pending.group, pending.values, pending.design.table
+        drawn = self._evaluated(pending)
         n_rows, n_coalitions, _ = values.shape
         by_draw = values.reshape(n_rows, n_coalitions * self.draws.n_draws, -1)
         exponents = scale_exponents(by_draw)
@@ -147,15 +150,15 @@ class Drawing:
             means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
         return np.ldexp(means, exponents), replace(errors, exponents=exponents)
 
-    def game(self, game: Game) -> Game:
-        """Return the game of single draws."""
-        if game.draws_values:
-            return game.repeated(self.draws.n_draws)
-        return SingleDraws(game, self.draws.n_draws, self.draws.is_background)
+    def _evaluated(self, pending: PendingRows) -> BoolArray:
+        """Return which draws were evaluated, (1 or R, C, D)."""
+        if pending.drawn is None:
+            raise InvalidArgumentError("The rows have no draws.")
+        return pending.drawn[:, : pending.values.shape[1]]
 
-    def model_rows(self, drawn: BoolArray, n_backgrounds: int) -> IntArray:
-        """Return the rows of the model's input that draws, (1 or R, C, D), take of each row."""
-        each = 1 if self.draws.is_background else n_backgrounds
+    def model_rows(self, pending: PendingRows, n_backgrounds: int) -> IntArray:
+        """Return the rows of the model's input that the draws of each row took, (1 or R,)."""
+        drawn, each = self._evaluated(pending), 1 if self.draws.is_background else n_backgrounds
         n_draws: IntArray = each * drawn.sum(axis=(1, 2))
         return n_draws - (each - 1) * self.draws.has_one_full_value  # which is one row of the model
 
@@ -306,27 +309,10 @@ def _decks(rng: np.random.Generator, n_draws: int, count: int) -> Iterator[IntAr
         deck = deck[count:]
 
 
-def budgets_of_plans(
-    drawing: Drawing, estimator: Estimator[Any], settings: Settings
-) -> dict[int, RowBudget]:
-    """Return the budget of coalitions for each number of active players."""
-    return {
-        size: checked_budgets(
-            np.array([size]), estimator, replace(settings, budget=plan.n_coalitions)
-        )[size]
-        for size, plan in drawing.plans.items()
-    }
-
-
 _ENDS_SHARE, _FEWEST_ENDS, _MOST_ENDS = 3, 4, 16
 """Evaluations of the values of no and of all players of a random model: the budget over so many
 times the players, about where their noise counts as much as that of the others; and bounds. The
 last one holds for all coalitions of an enumeration, too."""
-
-
-def pays_for_answers(n_players: int, limit: int) -> bool:
-    """Return whether noise of the ends counts as much as that of others with the fewest answers."""
-    return limit >= _FEWEST_ENDS * _ENDS_SHARE * n_players
 
 
 def repeated_drawing(
@@ -374,3 +360,143 @@ def repeated_drawing(
         plans[size] = DrawPlan(n_coalitions, n_repeats, n_repeats, n_inner)
     draws = Draws(n_draws, is_background=False, has_one_full_value=has_one_full_value)
     return Drawing(draws, plans, settings.seed)
+
+
+@dataclass
+class DrawnRun(Run):
+    """A run that evaluates draws, more of some values than of others.
+
+    Attributes
+    ----------
+    drawing : Drawing
+        The draws whose means are the values.
+    """
+
+    has_draws: ClassVar[bool] = True
+    n_arrays: ClassVar[int] = 6
+
+    drawing: Drawing = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the arguments; the game is that of single draws."""
+        super().__post_init__()
+        draws, game = self.drawing.draws, self.game
+        self.n_draws = draws.n_draws
+        self.evaluated_game = SingleDraws(game, draws.n_draws, draws.is_background)
+        if game.draws_values:
+            self.evaluated_game = game.repeated(draws.n_draws)
+
+    def checked_budgets(self) -> dict[int, RowBudget]:
+        """Return those of coalitions that the draws leave."""
+        budgets: dict[int, RowBudget] = {}
+        for size, plan in self.drawing.plans.items():
+            settings = replace(self.settings, budget=plan.n_coalitions)
+            budgets |= checked_budgets(np.array([size]), self.estimator, settings)
+        return budgets
+
+    def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
+        """Return the draws of no and of all players, (R, 2, D · K), and their means, (R, 2, K)."""
+        draws, ends = self.drawing.draws, end_points(self.game.n_players)
+        drawn = np.ones((1, 2, draws.n_draws), dtype=bool)
+        drawn[:, 1, 1:] = not draws.has_one_full_value
+        rows, table = np.arange(self.game.n_rows), CoalitionTable(ends[None], np.array([2]))
+        (evaluated,) = evaluate([DrawnRequest(rows, table, drawn=drawn)])
+        return evaluated, self.means_of_ends(evaluated)
+
+    def means_of_ends(self, evaluated: ValueArray) -> ValueArray:
+        """Return the means of the draws of no and of all players, (R, 2, K)."""
+        return self.drawing.draws.ends(evaluated)
+
+    def budget(self) -> CallBudget:
+        """Return the most that the run takes, in evaluations and in rows of the model."""
+        evaluations, model_rows = super().budget()
+        n_backgrounds, is_background = self.game.n_backgrounds, self.drawing.draws.is_background
+        if not is_background:
+            model_rows *= self.n_draws
+        of_limit = replace(self.settings, max_model_rows=self.settings.limiting_rows)
+        for size in np.unique(self.n_active).tolist():
+            limit = of_limit.model_rows(size, n_backgrounds)
+            if not is_background:
+                limit = budget_for(size, self.estimator, self.settings).limit * n_backgrounds
+            if limit is not None:
+                of_size = self.n_active == size
+                model_rows[of_size] = np.minimum(model_rows[of_size], limit)
+        return CallBudget(evaluations, model_rows)
+
+    def groups(
+        self, rows: IntArray, ends: ValueArray, evaluate: Evaluator | None = None
+    ) -> list[RowGroup]:
+        """Group rows; with the draws of single players, where the others depend on these."""
+        groups = super().groups(rows, ends)
+        if evaluate is None:
+            return groups
+        for index, group in enumerate(groups):
+            if self.drawing.knows_singles(group.n_players):
+                single = np.eye(group.n_players, dtype=bool)
+                coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
+                is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
+                groups[index], _ = self.knowing(group, coalitions[is_new], evaluate)
+        if self.estimator.score_source is None or self.own_words is None:
+            return groups
+        return [row for group in groups for row in group.one_by_one()]  # with draws of their own
+
+    def start(self, group: RowGroup) -> list[PendingRows]:
+        """Return the rows of a group, or each row, with a design that the draws pay for."""
+        pending = []
+        for part in [group] if group.own_words is None else group.one_by_one():
+            design = self.drawing.affordable(part, self.designs.design_for(part))
+            if part.graph is not None:
+                self.warnings.count_isolated(part, design)
+            pending.append(self.pending(part, design, part.known_values))
+        return pending
+
+    def pending(self, group: RowGroup, design: Design, values: ValueArray) -> PendingRows:
+        """Return rows with the first round of a design, and the draws of its coalitions."""
+        drawn = self.drawing.drawn(group, design)
+        return replace(super().pending(group, design, values), drawn=drawn)
+
+    def with_means(self, pending: PendingRows) -> PendingRows:
+        """Return rows with the means of their draws, and the errors of these."""
+        values, errors = self.drawing.means(pending)
+        return replace(pending, values=values, errors=errors)
+
+    def record(
+        self,
+        result: Estimate,
+        first_row: int,
+        pending: PendingRows,
+        indices: IntArray | slice,
+        solution: Solution,
+    ) -> None:
+        """Write the solution of some of the rows into the result, and what their draws took."""
+        super().record(result, first_row, pending, indices, solution)
+        if not isinstance(indices, slice):
+            pending = pending.subset_rows(indices)
+        n_of_model = self.drawing.model_rows(pending, self.game.n_backgrounds)
+        result.model_rows[pending.group.rows - first_row] = n_of_model
+
+
+def can_be_random(run: Run) -> bool:
+    """Return whether the budget pays for means of answers, among them many of the ends.
+
+    With less, more coalitions are worth more: with 12 features and noise of .03 and .3 times the
+    standard deviation of the values, the error is .2 to 1.0 of that of means at 30 and 60
+    evaluations, .7 to 1.0 at 100, and .8 to 1.25 from 200 on.
+    """
+    if run.has_draws or run.estimator.needs_graph:
+        return True
+    sizes = np.unique(run.n_active[run.n_active > 0]).tolist()
+    limits = [budget_for(size, run.estimator, run.settings).limit for size in sizes]
+    # The noise of the ends counts as much as that of others with the fewest answers.
+    each = _FEWEST_ENDS * _ENDS_SHARE
+    return all(limit >= each * size for size, limit in zip(sizes, limits, strict=True))
+
+
+def for_random_model(run: Run) -> DrawnRun:
+    """Return the run of a model that answers at random, whose values are means of answers."""
+    if isinstance(run, DrawnRun):
+        draws = replace(run.drawing.draws, is_random=True, has_one_full_value=False)
+        drawing = replace(run.drawing, draws=draws)
+    else:
+        drawing = repeated_drawing(run.n_active, run.estimator, run.settings)
+    return DrawnRun(run.game, run.estimator, run.settings, run.active, drawing=drawing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from ..errors import (
     first_row,
 )
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
-from .gradient_round import estimate_by_gradients
-from .one_round import checked, estimate_round, run_of, unchecked_round
+from .one_round import checked, estimate_round, run_of
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
 from .settings import Settings, checked_budgets
@@ -94,30 +92,30 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         settings = replace(settings, n_jobs=1)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
-    choice = ""
-    if estimator.gradients:
-        try:
-            return estimate_by_gradients(game, cast(OddGP, estimator), settings)
-        except (DerivativeError, InvalidArgumentError) as error:
-            if estimator.gradients != "auto":
-                raise
-            choice = f"values alone: {error}"
-        estimator = replace(cast(OddGP, estimator), gradients=False)
-    if settings.max_seconds is not None:
-        settings = on_whole_background(game.n_backgrounds, settings, estimator)
-        result = _estimate_until(game, estimator, settings, settings.max_seconds or 0.0)
-    elif not estimator.candidates:
-        result = estimate_round(game, estimator, settings)
-    elif may_choose and settings.max_model_rows is None:
-        result = _estimate_best(game, estimator, settings)
-    else:
-        if not settings.is_for_training and settings.max_model_rows is None:
-            settings = _saving_rows(game, settings)
-        result = estimate_round(game, estimator.candidates[0], settings)
+    candidates = estimator.candidates or (estimator,)
+    if settings.interactions is not None:  # the errors to expect are those of Shapley values
+        candidates = candidates[:1]
+    try:
+        if settings.max_seconds is not None:
+            settings = on_whole_background(game.n_backgrounds, settings, estimator)
+            result, run = _estimate_until(game, estimator, candidates, settings)
+        elif not estimator.candidates:
+            result, run = estimate_round(game, estimator, settings)
+        elif may_choose and settings.max_model_rows is None:
+            result, run = _estimate_best(game, candidates, settings)
+        else:
+            if not settings.is_for_training and settings.max_model_rows is None:
+                settings = _saving_rows(game, settings)
+            result, run = estimate_round(game, candidates[0], settings)
+    except (DerivativeError, InvalidArgumentError) as error:
+        if estimator.values_alone is None:
+            raise
+        result = estimate(game, estimator.values_alone, settings)
+        choice = filter(None, [f"values alone: {error}", result.choice])
+        return replace(result, choice="; ".join(choice))
+    result = checked(result, run)
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
-    if choice:
-        result = replace(result, choice="; ".join(filter(None, [choice, result.choice])))
     return result if settings.interactions is None else result.with_semivalues()
 
 
@@ -140,7 +138,9 @@ def _saving_rows(game: Game, settings: Settings) -> Settings:
     return replace(settings, saves_rows=True) if saves else settings
 
 
-def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
+def _estimate_best(
+    game: Game, candidates: Sequence[Estimator[Any]], settings: Settings
+) -> tuple[Estimate, Run]:
     """Estimate all rows by the candidate that errs least for what it costs.
 
     That is the first one, if its own work takes at most as long as the model, or `_OWN_SECONDS` a
@@ -149,7 +149,6 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     user named no budget.
     """
     started = perf_counter()
-    candidates = _compared(estimator, settings)
     first = candidates[0]
     costs = Costs(game, settings, game.active_players())
     n_players = costs.n_players
@@ -158,7 +157,8 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     budget = checked_budgets(costs.sizes, first, settings)[n_players]
     if budget.enumerates_now:
         reason = f"all 2^{n_players} coalitions, which the budget pays for"
-        return replace(estimate_round(game, first, settings), choice=reason)
+        result, run = estimate_round(game, first, settings)
+        return replace(result, choice=reason), run
     may_enumerate = (
         settings.budget is None
         and settings.tolerance is None
@@ -198,14 +198,17 @@ def _estimate_best(game: Game, estimator: Estimator[Any], settings: Settings) ->
     final = replace(settings, budget=new_budget, saves_rows=chosen.saves_rows)
     # With a memory, the round makes no forecast of its own.
     memory = costs.memory if is_long or costs.memory.n_evaluations else None
-    result = estimate_round(game, chosen.estimator, final, memory)
-    return _with_choice(result, costs, reason, choosing)
+    result, run = estimate_round(game, chosen.estimator, final, memory)
+    return _with_choice(result, costs, reason, choosing), run
 
 
 def _estimate_until(
-    game: Game, estimator: Estimator[Any], settings: Settings, limit: float
-) -> Estimate:
-    """Estimate all rows in some seconds, by the best candidate of the estimator.
+    game: Game,
+    estimator: Estimator[Any],
+    candidates: Sequence[Estimator[Any]],
+    settings: Settings,
+) -> tuple[Estimate, Run]:
+    """Estimate all rows in some seconds, by the best candidate.
 
     Rounds with larger and larger budgets, until the next one would pass the time. Each has the
     candidate and the budget of least expected error that fit into it, by the work of the rounds
@@ -216,7 +219,7 @@ def _estimate_until(
     BudgetError
         If not even the smallest budget fits into the time.
     """
-    started = perf_counter()
+    started, limit = perf_counter(), settings.max_seconds or 0.0
 
     def left() -> float:
         return limit - (perf_counter() - started)
@@ -227,7 +230,7 @@ def _estimate_until(
             f"graphs depends on the graph. Pass {settings.budget_name} instead."
         )
     costs = Costs(game, settings, game.active_players())
-    candidates = _able_candidates(estimator, settings, costs)
+    candidates = _able_candidates(candidates, settings, costs)
     if not costs.n_rows_of:  # no player can change any value
         return estimate_round(game, candidates[0], replace(settings, budget=1))
     least = [costs.least_budget(candidate) for candidate in candidates]
@@ -255,7 +258,7 @@ def _estimate_until(
             costs.memory.ends_at = started + limit - own
         began = perf_counter()
         try:
-            result, run = unchecked_round(game, plan.estimator, quiet, costs.memory)
+            result, run = estimate_round(game, plan.estimator, quiet, costs.memory)
         except TimeIsUp:
             break
         last, spent = [(plan, result, run)], result.seconds.own
@@ -281,24 +284,15 @@ def _estimate_until(
     reason = f"{plan.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
         reason = f"{named(plan.estimator)}: {reason}"
-    return _with_choice(checked(result, run), costs, reason, choosing)
-
-
-def _compared(estimator: Estimator[Any], settings: Settings) -> Sequence[Estimator[Any]]:
-    """Return the candidates of an estimator, or itself; the first alone for interactions.
-
-    The errors to expect are those of Shapley values, not of interactions or other semivalues.
-    """
-    candidates = estimator.candidates or (estimator,)
-    return candidates if settings.interactions is None else candidates[:1]
+    return _with_choice(result, costs, reason, choosing), run
 
 
 def _able_candidates(
-    estimator: Estimator[Any], settings: Settings, costs: Costs
+    candidates: Sequence[Estimator[Any]], settings: Settings, costs: Costs
 ) -> list[Estimator[Any]]:
     """Return the estimators that can answer a call; refuse one that no time suffices for."""
     able: list[Estimator[Any]] = []
-    for candidate in _compared(estimator, settings):
+    for candidate in candidates:
         budget = settings.budget or costs.least_budget(candidate)
         quiet = replace(settings, max_seconds=None, budget=budget)
         try:

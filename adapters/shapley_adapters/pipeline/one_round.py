@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..errors import ShapleyExtError, WorkerError, first_row, row_number
+from ..errors import DerivativeError, ShapleyExtError, WorkerError, first_row, row_number
 from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
@@ -21,11 +21,11 @@ from ..remote import Usage
 from ..workers import Part, Stop, n_workers_for, parts_of_rows, results_of_parts
 from .background_plans import background_drawing
 from .costs import Costs, Plan, warn_of_long_call
-from .drawing import repeated_drawing
+from .drawing import DrawnRun, can_be_random, for_random_model, repeated_drawing
 from .repetition import Repetition
 from .result import Estimate, Seconds
 from .run import Run
-from .run_warnings import RunWarnings
+from .run_warnings import RunWarnings, SmallBudget
 from .settings import MANY_ENTRIES, Settings
 
 # tqdm's default smoothing weighs the last steps most: after a pause, in which an estimator solves
@@ -47,29 +47,24 @@ def run_of(
     if drawing is None and (settings.n_repeats > 1 or is_random):
         has_draws = game.only_absence_is_random and settings.n_repeats == 1
         drawing = repeated_drawing(n_active, estimator, settings, has_draws)
-    memory = memory if drawing is None else None  # it has values, not draws
-    return Run(game, estimator, settings, active, memory=memory, drawing=drawing)
+    if drawing is None:
+        return Run(game, estimator, settings, active, memory=memory)
+    return DrawnRun(game, estimator, settings, active, drawing=drawing)
 
 
 def estimate_round(
     game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
-) -> Estimate:
+) -> tuple[Estimate, Run]:
     """Estimate all rows with a budget for each, which does not depend on the time.
 
-    Values in `memory` are not computed again.
+    Values in `memory` are not computed again. The run is for `checked`, unless a further round
+    takes the place of this one.
     """
-    return checked(*unchecked_round(game, estimator, settings, memory))
-
-
-def unchecked_round(
-    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None = None
-) -> tuple[Estimate, Run]:
-    """Return the estimate and its run for `checked`, unless a further round takes its place."""
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
     settings, memory = run.settings, run.memory
     n_workers = n_workers_for(settings.n_jobs, game.n_rows)
-    is_counted = not run.estimator.needs_graph and run.drawing is None
+    is_counted = not (run.estimator.needs_graph or run.has_draws)
     delay = settings.progress_delay
     with tqdm(
         total=int(run.most_evaluations().sum()) if is_counted else None,
@@ -89,26 +84,38 @@ def unchecked_round(
             name_row = partial(_raise_with_row, game, n_draws=run.n_draws)
             evaluate = replace(evaluate, on_error=name_row)
             ask_again = replace(ask_again, on_error=partial(_raise_with_row, game))
-        drawn_ends, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
+        evaluated, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
         seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
-        noise = Repetition.from_first_row(ask_again, run.active, ends, settings)
+        active = run.active
+        if run.has_gradients.any():  # whose values may be those of another function
+            active = active & run.has_gradients[:, None]
+        noise = Repetition.from_first_row(ask_again, active, ends, settings)
+        if (differs := noise.difference) is not None and run.has_gradients.any():
+            raise DerivativeError(
+                f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for the "
+                "same input. It is random, its rows influence each other, or a link comes after "
+                "its gradients. Pass gradients=False."
+            )
         is_random = noise.difference is not None and noise.difference.cause != "influence"
-        if is_random and run.can_be_random:
-            run = run.for_random_model()
+        if is_random and can_be_random(run):
+            run = for_random_model(run)
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None, timed_sizes={})
-            drawn_ends, ends = run.evaluated_ends(evaluate)
-        run.noise = noise if run.drawing is None else replace(noise, may_continue=False)
+            evaluated, ends = run.evaluated_ends(evaluate)
+        run.noise = replace(noise, may_continue=noise.may_continue and not run.has_draws)
         run.largest = np.abs(ends).max(initial=0.0)
         budget = run.budgets[max(run.budgets)]
         n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
-        if n_entries > MANY_ENTRIES and memory is None and first_row() is None:
-            _warn_of_long_round(run, n_outputs=ends.shape[2])
+        has_no_forecast = run.has_draws or run.estimator.needs_graph or run.uses_gradients
+        is_quiet = settings.is_for_training or memory is not None or first_row() is not None
+        if n_entries > MANY_ENTRIES and not (budget.enumerates_now or has_no_forecast or is_quiet):
+            costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
+            warn_of_long_call(costs, Plan(run.estimator, budget.limit))
         result = run.blank_estimate(ends)
         if n_workers == 1:
-            for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
-                run.estimate_block(rows, drawn_ends[rows], evaluate, result)
+            for rows in run.blocks(0, game.n_rows, evaluated.shape[2]):
+                run.estimate_block(rows, evaluated[rows], evaluate, result)
         else:
-            _estimate_in_workers(run, n_workers, drawn_ends, evaluate, seconds, result)
+            _estimate_in_workers(run, n_workers, evaluated, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     of_model = evaluate.spent[0] if n_workers == 1 else np.nan
     seconds_of = Seconds(of_model, perf_counter() - started - of_model)
@@ -121,28 +128,30 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
     bar.update(n_evaluations)
 
 
-def _warn_of_long_round(run: Run, n_outputs: int) -> None:
-    """Warn where our own work takes minutes."""
-    budget, settings = run.budgets[max(run.budgets)], run.settings
-    has_no_forecast = run.drawing is not None or run.estimator.needs_graph
-    if not (has_no_forecast or budget.enumerates_now or settings.is_for_training):
-        costs = Costs(run.game, settings, run.active, n_outputs=n_outputs)
-        warn_of_long_call(costs, Plan(run.estimator, budget.limit))
-
-
 def checked(result: Estimate, run: Run) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
     game, settings = run.game, run.settings
-    if not settings.is_for_training:
-        run.warnings.count_small_budgets(run.budgets, run.n_active, result, run.estimator)
+    for n_players, budget in sorted(run.budgets.items(), reverse=True):
+        of_size = (run.n_active == n_players) & ~run.has_gradients
+        useful = 0 if settings.is_for_training else run.estimator.useful_budget(n_players)
+        if of_size.any() and not budget.enumerates_now and budget.limit < useful:
+            total = float(result.prior_shares[of_size].sum())
+            n_rows = int(of_size.sum())
+            run.warnings.small_budget = SmallBudget(n_players, budget.limit, useful, n_rows, total)
+            break
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
     if run.noise.difference is not None:
         run.noise.difference.warn()
+    choice, n_drawn = result.choice, int(run.are_drawn().sum()) if run.uses_gradients else 0
+    if n_useless := n_drawn - int(run.has_gradients.sum()):
+        useless = f"values alone for {n_useless} rows, whose gradients are zero or not finite"
+        choice = "; ".join(filter(None, [useless, choice]))
     return replace(
         result,
         budget=settings.budget,
+        choice=choice,
         check_evaluations=run.noise.n_evaluations,
         rounding=game.rounding,
         errors_cancel=settings.independent_rows
@@ -220,8 +229,7 @@ def _estimate_part(
         game, settings.batch_size, count, is_timed=True, on_error=name_row, memory=run.memory
     )
     evaluate.start_at(batch_sizes)
-    of_ends = ends if run.drawing is None else run.drawing.draws.ends(ends)
-    result = run.blank_estimate(of_ends)
+    result = run.blank_estimate(run.means_of_ends(ends))
     try:
         count(0)
         for rows in run.blocks(*part, ends.shape[2]):

@@ -195,12 +195,19 @@ class Repetition:
         """
         evaluate = replace(evaluate, memory=None, on_progress=None)  # nothing known, not counted
         samples, done = [], []
+        n_rows = evaluate.game.n_rows
         for rows in pending:
-            n_each = self._n_again(rows, evaluate.game.n_rows)
+            table, n_values = rows.design.table, rows.values.shape[1]
+            # The rows of a call share few values by their indices.
+            n_left = max(_FEWEST_AGAIN, _SHARE_AGAIN * n_values * n_rows) - self.n_first
+            each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
+            indices = rows.group.rows
+            n_again = np.floor((indices + 1) * each) - np.floor(indices * each)
+            most = max(0, min(table.counts.min() - 2, MOST_COMPARED))
+            n_each = np.clip(n_again, 0, most).astype(np.intp)
             if rows.is_checked or rows.design.n_before_choice or not n_each.any():
                 done.append(rows)
                 continue
-            table, n_values = rows.design.table, rows.values.shape[1]
             coalitions, counts = table.coalitions[:, :n_values], np.minimum(table.counts, n_values)
             with one_blas_thread():
                 repeated = most_surprising(rows.values, coalitions, counts, int(n_each.max()))
@@ -220,19 +227,6 @@ class Repetition:
             else:
                 done.append(rows)
         return done
-
-    def _n_again(self, pending: PendingRows, n_rows: int) -> IntArray:
-        """Return how many values of each row are evaluated again, (R,).
-
-        The rows of a call share few of them by their indices.
-        """
-        n_values, rows = pending.values.shape[1], pending.group.rows
-        n_left = max(_FEWEST_AGAIN, _SHARE_AGAIN * n_values * n_rows) - self.n_first
-        each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
-        counts = np.floor((rows + 1) * each) - np.floor(rows * each)
-        n_inner = min(pending.design.table.counts.min() - 2, MOST_COMPARED)
-        n_again: IntArray = np.clip(counts, 0, max(0, n_inner)).astype(np.intp)
-        return n_again
 
     def _explain(
         self,

@@ -80,8 +80,8 @@ class Estimate:
     evaluations : array, (R,)
         Distinct coalitions evaluated for each row, with those that served to choose cooperators.
     backward_passes : array, (R,)
-        Backward passes through the model for each row; they are not part of `evaluations`. Passes
-        of `gradients` are: each counts as three.
+        Backward passes through the model for each row; they are not part of `evaluations`. Those
+        of `gradients` are: each counts as two, and its forward pass as one.
     cooperators : array of str, (R,)
         The source of SHEAR's cooperators of each row, and of the prior of odd Gaussian-process
         regression; "" without a prior, for all other estimators, and for rows whose coalitions

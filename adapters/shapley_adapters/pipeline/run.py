@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,27 +15,19 @@ from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
 from ..errors import InvalidArgumentError, first_row
 from ..estimators.exact import FullDesign, full_design
-from ..estimators.protocol import Design, Estimator, Solution
-from ..games.drawn_values import DrawnRequest
+from ..estimators.protocol import Design, Estimator, Passes, Solution
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
-from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, group_rows, scored
-from .drawing import Drawing, budgets_of_plans, pays_for_answers, repeated_drawing
+from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
+from .passes import passes_at_ends, refuse_what_needs_values, with_passes
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
-from .settings import (
-    MANY_ENTRIES,
-    RowBudget,
-    Settings,
-    budget_for,
-    checked_budgets,
-    refuse_long_rows,
-)
+from .settings import MANY_ENTRIES, RowBudget, Settings, checked_budgets, refuse_long_rows
 from .solutions import check_interactions, record_interactions, scale_exponents, solve_near_one
 
 _BLOCK_BYTES = 2**28
@@ -43,9 +35,6 @@ _BLOCK_BYTES = 2**28
 
 _OWN_DESIGN = 3
 """The memory of a row with a design of its own, for its equations, as a multiple of others'."""
-
-_ARRAYS_OF_DRAWS = 6
-"""Arrays of all draws that are in memory while their means are computed."""
 
 _NO_ENDS = np.zeros((1, 2, 1))
 """Values of no and of all players that no design depends on."""
@@ -63,7 +52,7 @@ class CallBudget(NamedTuple):
 
 @dataclass
 class Run:
-    """The parts of a run that all its rows share.
+    """The parts of a run that all its rows share; `DrawnRun` has means of draws as values.
 
     Attributes
     ----------
@@ -76,9 +65,9 @@ class Run:
     active : array, (R, M)
         The players that can change the value of each row.
     evaluated_game : Game
-        The game that is evaluated: that of single draws, where values are means of these.
+        The game that is evaluated.
     n_draws : int
-        How many rows of the evaluated game a row of the game has.
+        How many rows of it a row of the game has.
     n_active : array, (R,)
         How many players can change the value of each row.
     budgets : dict of int to RowBudget
@@ -93,18 +82,28 @@ class Run:
         The largest value so far, regardless of signs.
     memory : ValueMemory, optional
         Values that are known already.
-    drawing : Drawing, optional
-        The draws whose means are the values; None where the game has the values themselves.
     noise : Repetition
         What values tell that were evaluated twice.
+    uses_gradients : bool
+        Whether gradients of the model are used.
+    end_passes : Passes, optional
+        Those at the values of all players and of none; of rows that are not drawn, any numbers.
+    has_gradients : array, (R,)
+        Whether the gradients of a row are of use.
     """
+
+    has_draws: ClassVar[bool] = False
+    """Whether values are means of draws."""
+
+    n_arrays: ClassVar[int] = 1
+    """Arrays of the values of all coalitions that are in memory at a time."""
 
     game: Game
     estimator: Estimator[Any]
     settings: Settings
     active: BoolArray
     evaluated_game: Game = field(init=False)
-    n_draws: int = field(init=False)
+    n_draws: int = field(default=1, init=False)
     n_active: IntArray = field(init=False)
     budgets: dict[int, RowBudget] = field(init=False)
     traced_limit: int | None = field(default=None, init=False)
@@ -112,17 +111,23 @@ class Run:
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
     memory: ValueMemory | None = None
-    drawing: Drawing | None = None
     noise: Repetition = field(default_factory=Repetition)
+    uses_gradients: bool = field(default=False, init=False)
+    end_passes: Passes | None = field(default=None, init=False)
+    has_gradients: BoolArray = field(init=False)
     _graphs: Sequence[Structure] = ()
-    _own_words: npt.NDArray[np.uint32] | None = None
+    own_words: npt.NDArray[np.uint32] | None = None
 
     def __post_init__(self) -> None:
         """Check the arguments before anything is evaluated."""
-        settings = self.settings
+        settings, self.evaluated_game = self.settings, self.game
         self.n_active = self.active.sum(axis=1)
+        self.has_gradients = np.zeros(len(self.active), dtype=bool)
+        self.uses_gradients = self.estimator.uses_gradients(int(self.n_active.max(initial=0)))
+        if self.uses_gradients:
+            refuse_what_needs_values(self)
         if settings.independent_rows:
-            self._own_words = as_words(self.game.row_fingerprints())
+            self.own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
         if has_graph or self.estimator.score_source is not None:
             self._check_arguments_of_a_part()
@@ -133,13 +138,7 @@ class Run:
                 )
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
-        if self.drawing is None:
-            self.evaluated_game, self.n_draws = self.game, 1
-            self.budgets = checked_budgets(self.n_active, self.estimator, settings)
-        else:
-            self.evaluated_game = self.drawing.game(self.game)
-            self.n_draws = self.drawing.draws.n_draws
-            self.budgets = budgets_of_plans(self.drawing, self.estimator, settings)
+        self.budgets = self.checked_budgets()
         widest = self.budgets[max(self.budgets)]
         if widest.limit * widest.n_players > MANY_ENTRIES:
             refuse_long_rows(widest, self.estimator, settings)
@@ -156,11 +155,19 @@ class Run:
             traced_limit=self.traced_limit,
             has_unions=self.estimator.has_unions,
         )
-        self._designs = GroupDesigns(self.estimator, settings, self.budgets)
+        self.designs = GroupDesigns(self.estimator, settings, self.budgets)
         if self.estimator.needs_graph:  # the row with most players is mostly the most expensive one
             with one_blas_thread():
-                for group in self._groups(np.argmax(self.n_active, keepdims=True), _NO_ENDS):
-                    self._designs.design_for(group)
+                for group in self.groups(np.argmax(self.n_active, keepdims=True), _NO_ENDS):
+                    self.designs.design_for(group)
+
+    def checked_budgets(self) -> dict[int, RowBudget]:
+        """Return the budget for each number of active players, before anything is evaluated."""
+        return checked_budgets(self.n_active, self.estimator, self.settings)
+
+    def means_of_ends(self, evaluated: ValueArray) -> ValueArray:
+        """Return the values of no and of all players, (R, 2, K), as `evaluated_ends` has them."""
+        return evaluated
 
     def _check_arguments_of_a_part(self) -> None:
         """Refuse arguments with an entry per row: each part would take those of the first rows."""
@@ -181,40 +188,27 @@ class Run:
             )
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
-        """Return the values of no and of all players, with all their draws, and (R, 2, K)."""
+        """Return the values of no and of all players, as they are evaluated, and (R, 2, K).
+
+        With gradients of the rows that are drawn, where they are used.
+        """
         rows = np.arange(self.game.n_rows)
         table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        if self.drawing is None:
-            (ends,) = evaluate([Request(rows, table)])
+        if self.uses_gradients and (are_drawn := self.are_drawn()).any():
+            drawn = np.flatnonzero(are_drawn)
+            passes, self.has_gradients[drawn] = passes_at_ends(self, drawn, evaluate)
+            self.end_passes = passes.subset_rows(np.cumsum(are_drawn) - 1)
+            ends = self.end_passes.values[:, ::-1].copy()
+            if not are_drawn.all():
+                (ends[~are_drawn],) = evaluate([Request(rows[~are_drawn], table)])
             return ends, ends
-        draws = self.drawing.draws
-        drawn = np.ones((1, 2, draws.n_draws), dtype=bool)
-        drawn[:, 1, 1:] = not draws.has_one_full_value
-        (drawn_ends,) = evaluate([DrawnRequest(rows, table, drawn=drawn)])
-        return drawn_ends, draws.ends(drawn_ends)
+        (ends,) = evaluate([Request(rows, table)])
+        return ends, ends
 
-    @property
-    def can_be_random(self) -> bool:
-        """Whether the budget pays for means of answers, among them many of the ends.
-
-        With less, more coalitions are worth more: with 12 features and noise of .03 and .3 times
-        the standard deviation of the values, the error is .2 to 1.0 of that of means at 30 and 60
-        evaluations, .7 to 1.0 at 100, and .8 to 1.25 from 200 on.
-        """
-        if self.drawing is not None or self.estimator.needs_graph:
-            return True
-        sizes = np.unique(self.n_active[self.n_active > 0]).tolist()
-        limits = [budget_for(size, self.estimator, self.settings).limit for size in sizes]
-        return all(map(pays_for_answers, sizes, limits))
-
-    def for_random_model(self) -> Run:
-        """Return the run of a model that answers at random, whose values are means of answers."""
-        if self.drawing is None:
-            drawing = repeated_drawing(self.n_active, self.estimator, self.settings)
-        else:
-            draws = replace(self.drawing.draws, is_random=True, has_one_full_value=False)
-            drawing = replace(self.drawing, draws=draws)
-        return Run(self.game, self.estimator, self.settings, self.active, drawing=drawing)
+    def are_drawn(self) -> BoolArray:
+        """Return which rows are not enumerated from the start, (R,)."""
+        is_drawn = {size: not budget.enumerates_now for size, budget in self.budgets.items()}
+        return np.array([size > 0 and is_drawn[size] for size in self.n_active.tolist()])
 
     def for_worker(self) -> Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
@@ -235,25 +229,11 @@ class Run:
         evaluations = np.maximum(self.most_evaluations(), 2)  # no player has any effect
         if self.estimator.needs_graph:
             no_values = np.zeros((self.game.n_rows, 2, 1))
-            for group in self._groups(np.arange(self.game.n_rows), no_values):
-                design = self._designs.design_for(group)
+            for group in self.groups(np.arange(self.game.n_rows), no_values):
+                design = self.designs.design_for(group)
                 if not design.n_before_choice:
                     evaluations[group.rows] = design.table.counts
-        n_backgrounds, drawing = self.game.n_backgrounds, self.drawing
-        model_rows = evaluations * n_backgrounds
-        if drawing is None:
-            return CallBudget(evaluations, model_rows)
-        if not drawing.draws.is_background:
-            model_rows *= drawing.draws.n_draws
-        of_limit = replace(self.settings, max_model_rows=self.settings.limiting_rows)
-        for size in np.unique(self.n_active).tolist():
-            limit = of_limit.model_rows(size, n_backgrounds)
-            if not drawing.draws.is_background:
-                limit = budget_for(size, self.estimator, self.settings).limit * n_backgrounds
-            if limit is not None:
-                of_size = self.n_active == size
-                model_rows[of_size] = np.minimum(model_rows[of_size], limit)
-        return CallBudget(evaluations, model_rows)
+        return CallBudget(evaluations, evaluations * self.game.n_backgrounds)
 
     def blocks(self, start: int, stop: int, n_outputs: int) -> Iterator[IntArray]:
         """Yield the rows from `start` to `stop`, in blocks whose coalitions fit into memory."""
@@ -264,9 +244,7 @@ class Run:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
             row_bytes *= _OWN_DESIGN
-        if self.drawing is not None:
-            row_bytes *= _ARRAYS_OF_DRAWS
-        size = int(max(1, _BLOCK_BYTES // row_bytes))
+        size = int(max(1, _BLOCK_BYTES // (row_bytes * self.n_arrays)))
         for first in range(start, stop, size):
             yield np.arange(first, min(first + size, stop))
 
@@ -282,28 +260,19 @@ class Run:
 
         `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
         """
-        groups = self._groups(rows, ends)
-        drawing = self.drawing
-        if drawing is not None:
-            groups = [
-                self._with_singles(group, evaluate)
-                if drawing.knows_singles(group.n_players)
-                else group
-                for group in groups
-            ]
+        groups = self.groups(rows, ends, evaluate)
         if self.estimator.score_source is not None:
-            if drawing is not None and self._own_words is not None:  # with draws of their own
-                groups = [row for group in groups for row in group.one_by_one()]
             groups = [part for group in groups for part in scored(self, group, evaluate)]
-        record = partial(self._record, result, first_row)
+        record = partial(self.record, result, first_row)
         # BLAS is limited once for all rows, also where each has a design.
         with one_blas_thread():
-            pending = [of_group for group in groups for of_group in self._start(group)]
+            pending = [of_group for group in groups for of_group in self.start(group)]
+        if self.end_passes is not None:
+            pending = [with_passes(self, rows, self.end_passes, evaluate) for rows in pending]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
-            if self.drawing is None:
-                self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
+            self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
             pending = [
                 replace(rows, values=np.concatenate([rows.values, new], axis=1))
                 if new.shape[1]  # all of its values may be known
@@ -319,22 +288,45 @@ class Run:
                     for unfinished in self._finish_round(of_group, record)
                 ]
 
-    def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
-        """Group rows that can be treated alike; `ends` are theirs."""
-        graphs = [self._graphs[row] for row in rows] if self.estimator.needs_graph else None
-        groups = group_rows(rows, self.active[rows], ends, graphs)
-        if self._graphs and graphs is None:
-            groups = [group.on_graphs(self._graphs) for group in groups]
-        if self._own_words is None:
-            return groups
-        return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
+    def groups(
+        self, rows: IntArray, ends: ValueArray, evaluate: Evaluator | None = None
+    ) -> list[RowGroup]:
+        """Group rows by their number of active players; those without any are left out.
 
-    def _with_singles(self, group: RowGroup, evaluate: Evaluator) -> RowGroup:
-        """Return the group with the draws of single players, on which the others depend."""
-        single = np.eye(group.n_players, dtype=bool)
-        coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
-        is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
-        return self.knowing(group, coalitions[is_new], evaluate)[0]
+        Estimators on graphs have groups of the same graph and the same players. `ends` are the
+        values of no and of all players of these rows. With an evaluator, groups also have what is
+        evaluated before their designs.
+        """
+        active, on_graphs = self.active[rows], self.estimator.needs_graph
+        indices_of: dict[Any, list[int]] = {}
+        for index in np.flatnonzero(self.n_active[rows]).tolist():
+            row = rows[index]
+            key: Any = int(self.n_active[row]), bool(self.has_gradients[row])
+            if on_graphs:
+                key = self._graphs[row], active[index].tobytes()
+            indices_of.setdefault(key, []).append(index)
+        groups = []
+        for key in indices_of if on_graphs else sorted(indices_of):
+            of_group = indices_of[key]
+            n_players = int(self.n_active[rows[of_group[0]]])
+            group = RowGroup(
+                rows[of_group],
+                np.nonzero(active[of_group])[1].reshape(-1, n_players),
+                n_players,
+                active.shape[1],
+                known=end_points(n_players),
+                known_values=ends[of_group],
+                graph=key[0] if on_graphs else None,
+                has_gradients=bool(self.has_gradients[rows[of_group[0]]]),
+            )
+            if self.end_passes is not None and not self.budgets[n_players].enumerates_now:
+                group = group.with_passes(2)
+            groups.append(group)
+        if self._graphs and not on_graphs:
+            groups = [group.on_graphs(self._graphs) for group in groups]
+        if self.own_words is None:
+            return groups
+        return [replace(group, own_words=self.own_words[group.rows]) for group in groups]
 
     def knowing(
         self, group: RowGroup, coalitions: CoalitionArray, evaluate: Evaluator
@@ -347,49 +339,43 @@ class Run:
         is_first = first_occurrences(pack(known)[None])[0] == np.arange(len(known))
         known = known[is_first]
         table = CoalitionTable(known[None], np.array([len(known)]))
-        design = Design(table)
-        drawn = None if self.drawing is None else self.drawing.drawn(group, design)
-        pending = PendingRows(group, design, group.known_values, len(known), drawn)
+        pending = self.pending(group, Design(table), group.known_values)
         (new,) = evaluate([pending.request()])
         known_values = np.concatenate([group.known_values, new], axis=1)
         group = replace(group, known=known, known_values=known_values)
-        return group, self._with_means(replace(pending, values=group.known_values)).values
+        return group, self.with_means(replace(pending, values=group.known_values)).values
 
-    def _start(self, group: RowGroup) -> list[PendingRows]:
+    def start(self, group: RowGroup) -> list[PendingRows]:
         """Return the rows of a group with one design for all, or with a design for each row."""
         groups = [group]
         if group.own_words is not None:
             is_drawn = not self.budgets[group.n_players].enumerates_now
-            has_labels = self.estimator.is_drawn_by_labels and self.drawing is None
-            if has_labels and group.scores is None and is_drawn:
+            if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
                 groups = [group.relabelled(self.settings.seed)]
             else:
                 groups = group.one_by_one()
         pending = []
         for part in groups:
-            design = self._designs.design_for(part)
-            if self.drawing is not None:
-                design = self.drawing.affordable(part, design)
+            design = self.designs.design_for(part)
             # A whole design serves all rows of the group.
-            shares_all = design.is_whole and self.drawing is None
-            rows = group if shares_all and len(groups) > 1 else part
+            rows = group if design.is_whole and len(groups) > 1 else part
             if rows.graph is not None:
                 self.warnings.count_isolated(rows, design)
-            pending.append(self._pending(rows, design, rows.known_values))
+            pending.append(self.pending(rows, design, rows.known_values))
             if rows is group:
                 break
         return pending
 
-    def _pending(self, group: RowGroup, design: Design, values: ValueArray) -> PendingRows:
+    def pending(self, group: RowGroup, design: Design, values: ValueArray) -> PendingRows:
         """Return rows with the first round of a design, whose first values are known."""
         if design.n_before_choice:
             round_end = design.n_before_choice
         elif self.settings.tolerance is None or design.is_whole:
             round_end = int(design.table.counts.max())
         else:
-            round_end = max(self.budgets[group.n_players].first_check, values.shape[1])
-        drawn = None if self.drawing is None else self.drawing.drawn(group, design)
-        return PendingRows(group, design, values, round_end, drawn)
+            n_first = self.budgets[group.n_players].first_check - group.n_beside_values
+            round_end = max(n_first, values.shape[1])
+        return PendingRows(group, design, values, round_end)
 
     def _finish_round(self, pending: PendingRows, record: _Record) -> list[PendingRows]:
         """Record the rows that are done, and return the others with their next round."""
@@ -398,7 +384,7 @@ class Run:
         if leaves_choice and (tolerance is None or not self.estimator.has_unions):
             return self._chosen(pending)
         is_last = not leaves_choice and pending.round_end >= design.table.counts.max()
-        solved = self._with_means(pending)
+        solved = self.with_means(pending)
         if not (is_last or leaves_choice):
             solved = replace(solved, design=design.within(pending.round_end))
         solution = solve_near_one(self.estimator, solved.design, solved.values, solved.errors)
@@ -408,7 +394,9 @@ class Run:
         excess = tolerance.excess(self._with_additive_part(pending.group, solution))
         is_met = excess <= 1
         is_full = isinstance(design, FullDesign)  # whose errors are those of the values alone
-        if is_last and (is_full or not self.budgets[pending.group.n_players].can_enumerate):
+        budget = self.budgets[pending.group.n_players]
+        n_all = 2**budget.n_players + pending.group.n_beside_values
+        if is_last and (is_full or not budget.can_enumerate or n_all > budget.limit):
             record(solved, slice(None), solution)
             self.warnings.count_missed(excess)
             return []
@@ -428,10 +416,10 @@ class Run:
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
-        values = self._with_means(pending).values
+        values = self.with_means(pending).values
         values = np.ldexp(values, -scale_exponents(values))
         return [
-            self._pending(pending.group.subset_rows(indices), design, pending.values[indices])
+            self.pending(pending.group.subset_rows(indices), design, pending.values[indices])
             for indices, design in self.estimator.chosen_designs(pending.design, values)
         ]
 
@@ -439,22 +427,13 @@ class Run:
         """Return a row with the design of all coalitions."""
         (n_known,) = row.design.table.counts
         full = full_design(row.group.n_players, row.design.table.coalitions[0, :n_known])
-        return self._pending(row.group, full, row.values[:, :n_known])
+        return self.pending(row.group, full, row.values[:, :n_known])
 
-    def _with_means(self, pending: PendingRows) -> PendingRows:
-        """Return rows with values and their errors, where these are means of draws or random."""
+    def with_means(self, pending: PendingRows) -> PendingRows:
+        """Return rows with values and their errors, where these are random."""
         if pending.again is not None:
             return replace(pending, errors=errors_of_repeated(pending))
-        if self.drawing is None or pending.drawn is None:
-            return pending
-        values, errors = self.drawing.means(
-            pending.group,
-            pending.values,
-            pending.design.table,
-            pending.drawn[:, : pending.values.shape[1]],
-        )
-        self.largest = max(self.largest, np.abs(values).max(initial=0.0))
-        return replace(pending, values=values, errors=errors)
+        return pending
 
     def _with_additive_part(self, group: RowGroup, solution: Solution) -> Solution:
         """Return the solution with the part that was subtracted from the game, if it has one.
@@ -467,7 +446,7 @@ class Run:
         part = additive[group.rows[:, None], group.players]
         return replace(solution, values=solution.values + part)
 
-    def _record(
+    def record(
         self,
         result: Estimate,
         first_row: int,
@@ -495,23 +474,20 @@ class Run:
             result.enumerated[rows] = True
         elif solution.prior_shares is not None:
             result.prior_shares[rows] = solution.prior_shares
-        if result.unions is not None and result.union_errors is not None:
-            if solution.unions is not None:
-                result.unions[rows] = solution.unions
-            if solution.union_errors is not None:
-                result.union_errors[rows] = solution.union_errors
-        result.evaluations[rows] = np.minimum(design.table.counts, pending.round_end)
-        n_backgrounds = self.game.n_backgrounds
-        if self.drawing is None or pending.drawn is None:
-            result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
-        else:
-            drawn = pending.drawn[:, : pending.values.shape[1]]
-            result.model_rows[rows] = self.drawing.model_rows(drawn, n_backgrounds)
+        if result.unions is not None and solution.unions is not None:
+            result.unions[rows] = solution.unions
+        if result.union_errors is not None and solution.union_errors is not None:
+            result.union_errors[rows] = solution.union_errors
+        counts = np.minimum(design.table.counts, pending.round_end)
+        result.evaluations[rows] = counts + group.n_beside_values
+        n_of_model = counts + max(0, group.n_passes - 2)
+        result.model_rows[rows] = n_of_model * self.game.n_backgrounds
         if pending.errors is not None:
             mean_errors = np.sqrt(pending.errors.variances.mean(axis=1, keepdims=True))
             result.value_errors[rows] = pending.errors.in_units_of_values(mean_errors)[:, 0]
-        if group.sources is not None and group.backward_passes is not None:
+        if group.sources is not None:
             result.cooperators[rows] = group.sources
+        if group.backward_passes is not None:
             result.backward_passes[rows] = group.backward_passes
         if result.trace is not None and len(rows):
             minimum = self.budgets[group.n_players].minimum

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from ..array_types import FloatArray, IntArray
+from ..array_types import FloatArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
-from ..estimators.protocol import Design, Estimator
+from ..estimators.protocol import Design
 from ..graphs.player_graph import PlayerGraph
 from .designs import RowGroup
-from .result import Estimate
-from .settings import RowBudget, Settings
+from .settings import Settings
 
 
 @dataclass(frozen=True)
@@ -130,35 +128,6 @@ class RunWarnings:
         elif design.shortfall is not None:
             self.shortfall = self.shortfall or design.shortfall
             self.counts["alone"] += len(group.rows)
-
-    def count_small_budgets(
-        self,
-        budgets: Mapping[int, RowBudget],
-        n_active: IntArray,
-        result: Estimate,
-        estimator: Estimator[Any],
-    ) -> None:
-        """Count the rows with most players for which the attributions are far off.
-
-        Parameters
-        ----------
-        budgets : dict of int to RowBudget
-            The budget for each number of active players.
-        n_active : array, (R,)
-            The number of active players of each row.
-        result : Estimate
-            With the shares of the prior.
-        estimator : Estimator
-            The estimator.
-        """
-        for n_players, budget in sorted(budgets.items(), reverse=True):
-            useful = estimator.useful_budget(n_players)
-            if not budget.enumerates_now and budget.limit < useful:
-                shares = result.prior_shares[n_active == n_players]
-                self.small_budget = SmallBudget(
-                    n_players, budget.limit, useful, len(shares), float(shares.sum())
-                )
-                return
 
     def warn(self, n_rows: int, settings: Settings) -> None:
         """Warn of all that was counted in a run over `n_rows` rows; in a stream, at its end."""

@@ -68,6 +68,8 @@ def solve_near_one(
     is_scaled = exponents.any()
     if is_scaled:
         values = np.ldexp(values, -exponents)
+        if design.passes is not None:
+            design = replace(design, passes=design.passes.at_scale(exponents))
     if errors is None:
         solution = estimator.solve(design, values)
     else:
@@ -143,9 +145,10 @@ class Trace:
             The fewest evaluations that an estimate of these rows needs.
         """
         rows, design = pending.group.rows - first_row, pending.design
-        counts = np.minimum(design.table.counts, pending.round_end)
+        n_beside = pending.group.n_beside_values
+        counts = np.minimum(design.table.counts, pending.round_end) + n_beside
         n_points = self.evaluations.shape[1]
-        end = int(counts.max())
+        end = int(counts.max()) - n_beside
         self._store(rows, n_points - 1, pending, last, counts)
         # A player without influence has the attribution 0 at each point.
         if isinstance(design, FullDesign) or design.is_whole:
@@ -159,7 +162,7 @@ class Trace:
             errors = None if pending.errors is None else pending.errors.first(n_coalitions)
             values = pending.values[:, :n_coalitions]
             solution = solve_near_one(estimator, smaller, values, errors)
-            self._store(rows, point, pending, solution, np.minimum(counts, n_coalitions))
+            self._store(rows, point, pending, solution, np.minimum(counts, n_coalitions + n_beside))
 
     def _store(
         self,

@@ -25,7 +25,7 @@ from ...interactions.indices import Index, single_players
 from ...interactions.result import InteractionRequest, SetSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
 from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
-from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Solution
+from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Passes, Solution
 from ..value_errors import ValueErrors
 from .design import (
     are_pairs,
@@ -38,6 +38,7 @@ from .design import (
 )
 from .fitting import LEARNED_FROM, SEARCHED
 from .games import Games, are_of_pairs, posteriors
+from .gradients import FEWEST, MOST_PLAYERS, plan_for, solution_of_rows
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
 from .prior import EVEN, ODD
 from .sparse_sets import n_watched
@@ -128,7 +129,9 @@ class OddDesign(Design):
 
     def with_draws(self, draws: CoalitionDraws) -> OddDesign:
         """Return the design of other draws, which leaves no choice."""
-        return OddDesign(draws.table, draws, self.centres, distances=self.distances)
+        return OddDesign(
+            draws.table, draws, self.centres, distances=self.distances, passes=self.passes
+        )
 
     def subset_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
@@ -177,11 +180,11 @@ class OddGP(Estimator[OddDesign]):
         of the biased estimate, and learning takes eight times as long.
     gradients : bool or "auto"
         Whether to use gradients of the model, too, for networks of torch. A forward and backward
-        pass says something about every feature, and counts as three evaluations. Below four
-        evaluations per feature, errors of networks are mostly .1 to .6 of those without; learning
-        takes up to ten times as long. For one output, one row of baselines or background, and
-        arguments that allow it. `"auto"`: where that is possible; `last_estimate.choice` says where
-        not. `last_estimate.backward_passes` counts the passes of each row.
+        pass says something about every feature, and counts as three evaluations; one of K outputs
+        counts as 1 + 2 K. Below four evaluations per feature, errors of networks are mostly .1 to
+        .6 of those without; learning takes up to ten times as long. `"auto"`: for one output, and
+        where that is possible; `last_estimate.choice` says where not.
+        `last_estimate.backward_passes` counts the backward passes of each row.
     """
 
     declaration: ClassVar[Declaration | None] = Declaration("odd GP", "distances", errors=_ERRORS)
@@ -208,7 +211,7 @@ class OddGP(Estimator[OddDesign]):
         Its folds correct each other without bias only over the draws of all folds. Rows that shared
         the draws and differed in labels would share a part of their errors.
         """
-        return not self.unbiased
+        return not (self.unbiased or self.gradients)
 
     @property
     def is_unbiased(self) -> bool:
@@ -230,10 +233,34 @@ class OddGP(Estimator[OddDesign]):
         """Whether it learns strengths from all values together, as that process does."""
         return self.weights == "learned" and self.cooperators is None and not self.unbiased
 
+    def uses_gradients(self, n_players: int) -> bool:
+        """Return whether they are asked for; refuse options that need values alone."""
+        if not self.gradients:
+            return False
+        needs_values = {
+            "weights": self.weights != "learned",
+            "cooperators": self.cooperators is not None,
+            "unbiased": self.unbiased,
+            f"more than {MOST_PLAYERS} features": n_players > MOST_PLAYERS,
+        }
+        for name in filter(needs_values.get, needs_values):
+            raise InvalidArgumentError(
+                f"gradients={self.gradients!r} cannot be used with {name}. Leave out one of them."
+            )
+        return True
+
+    @property
+    def values_alone(self) -> OddGP | None:
+        """The same process without gradients, unless these are required."""
+        return replace(self, gradients=False) if self.gradients == "auto" else None
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one pair, or of two for errors of draws, and the end points."""
+        """Return the cost of one pair, or of two for errors of draws, and the end points.
+
+        With gradients, that of the passes at the end points and in the middle.
+        """
         del n_players  # the posterior exists for any number of values
-        return 6 if with_errors and self.unbiased else 4
+        return FEWEST if self.gradients else 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
         """Return one evaluation per player, below which most of an attribution is the equal share.
@@ -301,6 +328,11 @@ class OddGP(Estimator[OddDesign]):
         def designed(draws: CoalitionDraws) -> OddDesign:
             return OddDesign(draws.table, draws, centres, distances=request.distances)
 
+        if self.gradients:
+            each = Passes.cost(request.n_outputs)
+            plan = plan_for(n_players, request.budget, rng, each, request.planned)
+            draws = select_draws(request, plan.with_values, paired=True)
+            return replace(designed(draws), passes=Passes(plan.degrees))
         if self.unbiased:
             return designed(draw_folds(request))
         may_end = request.planned < request.budget  # a tolerance may end the row earlier
@@ -344,6 +376,9 @@ class OddGP(Estimator[OddDesign]):
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the attributions and standard errors of all rows and outputs."""
+        if design.passes is not None:
+            found = solution_of_rows(design.passes, design.draws, values)
+            return replace(found, prior_shares=prior_shares(found.values, found.standard_errors))
         return self._solution(design, values, None)
 
     def solve_with_errors(

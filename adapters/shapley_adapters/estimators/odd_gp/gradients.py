@@ -14,7 +14,6 @@ where curvature acts differently; and noise of each pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +21,12 @@ import numpy as np
 import scipy  # which loads its submodules where they are used
 from scipy.linalg import lapack
 
-from ...array_types import CoalitionArray, FloatArray
+from ...array_types import CoalitionArray, FloatArray, ValueArray
+from ...errors import BudgetError
 from ...interactions.indices import Index, single_players
+from ...workers import map_in_threads, n_threads_within_memory
+from ..pair_folds import CoalitionDraws
+from ..protocol import Passes, Solution
 from .design import chosen_pairs, chosen_values
 from .fitting import fitted, maximised
 from .games import of_fit
@@ -31,10 +34,10 @@ from .posterior import errors_left_out
 from .prior import JITTER, ODD, Prior, Values, factored
 from .search import first_of_each_pair
 
-PASS = 3
-"""Evaluations that a forward and backward pass counts as."""
+PASS = Passes.cost(1)
+"""Evaluations that a forward and backward pass counts as, for one output."""
 
-FEWEST, MOST_PLAYERS = 10, 512
+FEWEST, MOST_PLAYERS = 3 * PASS + 1, 512
 """Evaluations for three passes, or two and values alone; and players whose gradients are solved."""
 
 _LOG_COMPONENTS, _SD_COMPONENTS = np.log([1e-2, 5e-3, 2e-3, 1e-3]), 4.0
@@ -58,6 +61,9 @@ _MOST_VALUES, _MOST_GRADIENTS = 120, 400
 
 _STEPS = 12
 """Steps of learning."""
+
+_MATRICES = 16
+"""Matrices of all readings that are in memory while a game is solved."""
 
 _VALUES_OF_SCALE = 15.0
 """The gradients count as so many left-out values for the scale of the errors."""
@@ -320,40 +326,46 @@ def is_of_pairs(readings: Readings) -> bool:
 class Plan(NamedTuple):
     """Which coalitions have gradients, (g, M), and which only values, (n, M), beside complements.
 
-    The middle has a gradient, too.
+    The middle has a gradient, too. A pass counts as `each` evaluations.
     """
 
     with_gradients: CoalitionArray
     with_values: CoalitionArray
+    each: int = PASS
 
     @property
-    def n_passes(self) -> int:
-        """Forward and backward passes."""
-        return 2 * len(self.with_gradients) + 1
+    def degrees(self) -> FloatArray:
+        """Degrees of presence of all passes, (p, M): pairs in turn, then the middle."""
+        pairs = self.with_gradients
+        both = np.stack([pairs, ~pairs], axis=1).reshape(-1, pairs.shape[1])
+        return np.concatenate([both, np.full((1, pairs.shape[1]), 0.5)])
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations that the plan takes, a pass counted as three."""
-        return PASS * self.n_passes + 2 * len(self.with_values)
+        """Evaluations that the plan takes."""
+        return self.each * (2 * len(self.with_gradients) + 1) + 2 * len(self.with_values)
 
 
-def bytes_of_solution(plan: Plan) -> int:
-    """Return the memory of the equations of a row: of matrices of all coalitions and readings."""
-    n_passes, n_players = plan.with_gradients.shape
-    n: int = len(plan.with_values) + n_passes * (n_players + 1)
-    return 8 * 16 * n * n
-
-
-def plan_for(n_players: int, budget: int, seed: Sequence[int]) -> Plan:
+def plan_for(
+    n_players: int,
+    budget: int,
+    rng: np.random.Generator,
+    each: int = PASS,
+    planned: int | None = None,
+) -> Plan:
     """Return the readings that a budget pays for: the ends, the middle, then further pairs.
 
-    With N evaluations of M players, gradients get .6 of N^⅓ M^⅔, or all where that is more.
+    With N evaluations of M players, gradients get .6 of N^⅓ M^⅔, or all where that is more. N is
+    `planned` where a tolerance may end the row earlier.
     """
-    rng = np.random.default_rng(seed)
-    spent = _SHARE * np.cbrt(budget * n_players**2)
-    n_passes = int(np.clip(round((spent - PASS) / (2 * PASS)), 1, _MOST_PAIRS))
-    n_passes = max(1, min(n_passes, _MOST_READINGS // n_players, (budget - PASS) // (2 * PASS)))
-    n_values = (budget - PASS * (2 * n_passes + 1)) // 2
+    fewest = 3 * each + 1
+    if budget < fewest:
+        raise BudgetError(f"needs at least {fewest} evaluations for gradients.", fewest)
+    planned = planned or budget
+    spent = _SHARE * np.cbrt(planned * n_players**2)
+    n_passes = int(np.clip(round((spent - each) / (2 * each)), 1, _MOST_PAIRS))
+    n_passes = max(1, min(n_passes, _MOST_READINGS // n_players, (planned - each) // (2 * each)))
+    n_values = (budget - each * (2 * n_passes + 1)) // 2
     everyone = np.ones((1, n_players), dtype=bool)
     halves = chosen_values(n_players, n_passes + n_values, rng)
     rows = np.concatenate([everyone, halves[: n_passes - 1]])
@@ -362,4 +374,31 @@ def plan_for(n_players: int, budget: int, seed: Sequence[int]) -> Plan:
     else:
         rows = np.concatenate([rows, halves[n_passes - 1 :]])
     rows = rows[first_of_each_pair(rows)]
-    return Plan(rows[:n_passes], rows[n_passes : n_passes + n_values])
+    return Plan(rows[:n_passes], rows[n_passes : n_passes + n_values], each)
+
+
+def solution_of_rows(passes: Passes, draws: CoalitionDraws, values: ValueArray) -> Solution:
+    """Return the attributions of all rows and outputs, by passes and by values, (R, C, K)."""
+    n_rows, _, n_players, n_outputs = passes.slopes.shape
+    coalitions = np.concatenate([passes.degrees[:-1:2] > 0.5, draws.members])
+    n_readings = len(coalitions) + n_players * (len(passes.degrees) // 2)
+    of_pairs = values[:, draws.positions]  # (R, n, 2, K)
+
+    def solve(game: int) -> Attributions:
+        row, output = divmod(game, n_outputs)
+        at_passes = passes.values[row, :-1, output].reshape(-1, 2)
+        both = np.concatenate([at_passes, of_pairs[row, :, :, output]])
+        slopes = np.ascontiguousarray(passes.slopes[row, ..., output])
+        of_coalitions = slopes[:-1].reshape(-1, 2, n_players).mean(axis=1)
+        odds = (both[:, 0] - both[:, 1]) / 2
+        signs = np.where(coalitions, 1.0, -1.0)
+        return solved(Readings(signs, odds, of_coalitions, slopes[-1]))
+
+    n_threads = n_threads_within_memory(_MATRICES * 8 * n_readings**2)
+    found = map_in_threads(solve, range(n_rows * n_outputs), n_threads)
+    freedom = np.array([one.freedom for one in found]).reshape(n_rows, 1, n_outputs)
+    means, errors = (
+        np.array(of_games).reshape(n_rows, n_outputs, n_players).swapaxes(1, 2)
+        for of_games in list(zip(*found, strict=True))[:2]
+    )
+    return Solution(means, errors, freedom)

@@ -1,0 +1,118 @@
+"""Forward and backward passes of the model, for estimators that use its gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..array_types import BoolArray, FloatArray, IntArray
+from ..errors import DerivativeError, InvalidArgumentError, row_number
+from ..estimators.protocol import Passes
+from ..games.evaluation import Evaluator
+from .designs import PendingRows
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+def refuse_what_needs_values(run: Run) -> None:
+    """Refuse calls for which gradients say nothing, before anything is evaluated."""
+    game, settings = run.game, run.settings
+    needs_values = {
+        "interactions": settings.interactions is not None,
+        "graph": settings.graph is not None,
+        "repeats": settings.n_repeats > 1,
+        "max_model_rows": settings.limiting_rows is not None,
+        "random values": game.draws_values or game.answers_at_random,
+        "training": settings.is_for_training,
+    }
+    for name in filter(needs_values.get, needs_values):
+        raise InvalidArgumentError(f"gradients cannot be used with {name}. Leave out one of them.")
+    if game.derivative_obstacle is not None:
+        raise DerivativeError(f"There are no gradients: {game.derivative_obstacle}.")
+
+
+def passes_at_ends(run: Run, rows: IntArray, evaluate: Evaluator) -> tuple[Passes, BoolArray]:
+    """Return the passes of some rows at the values of all players and of none; which are of use.
+
+    Raises
+    ------
+    DerivativeError
+        If gradients are of no use and required; or if they may be left out, and are worth less
+        than values.
+    """
+    ends = np.array([1.0, 0.0])[:, None].repeat(run.game.n_players, axis=1)
+    values, slopes = _evaluated(run, rows, np.tile(ends, (len(rows), 1, 1)), evaluate)
+    n_outputs, is_required = values.shape[2], run.estimator.values_alone is None
+    are_usable = _are_usable(rows, slopes, is_required)
+    if n_outputs > 1 and not is_required:  # by 1.0 to 1.6 from two evaluations of each player on
+        raise DerivativeError(
+            f"gradients of {n_outputs} outputs count as {Passes.cost(n_outputs)} evaluations"
+        )
+    return Passes(ends, values, slopes), are_usable
+
+
+def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
+    """Return rows with the gradients that their design asks for; `known` are those of all rows.
+
+    Raises
+    ------
+    DerivativeError
+        If the gradients of a row are not finite.
+    """
+    design, group, wanted = pending.design, pending.group, pending.design.passes
+    if wanted is None:
+        return pending
+    rows, players, n_passes = group.rows, group.players, len(wanted.degrees)
+    degrees = np.zeros((len(rows), n_passes - 2, run.game.n_players))
+    np.put_along_axis(degrees, players[:, None], wanted.degrees[None, 2:], axis=2)
+    further = _evaluated(run, rows, degrees, evaluate)
+    both = zip((known.values[rows], known.slopes[rows]), further, strict=True)
+    values, slopes = (np.concatenate(parts, axis=1) for parts in both)
+    slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
+    _are_usable(rows, slopes, is_required=True)
+    n_backward = np.full(len(rows), n_passes * values.shape[2])
+    group = replace(group.with_passes(n_passes), backward_passes=n_backward)
+    design = replace(design, passes=Passes(wanted.degrees, values, slopes))
+    # The values of the first row have said whether the model is random.
+    return replace(pending, group=group, design=design, is_checked=True)
+
+
+def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolArray:
+    """Return of which rows the gradients, (R, p, M, K), are finite and not zero everywhere.
+
+    Raises
+    ------
+    DerivativeError
+        If those of a row are not, and they are required.
+    """
+    are_finite = np.isfinite(slopes).all(axis=(1, 2, 3))
+    are_usable = np.logical_and(are_finite, slopes.any(axis=(1, 2, 3)))
+    if is_required and not are_usable.all():
+        bad = int(np.argmin(are_usable))
+        kind = "zero everywhere" if np.isfinite(slopes[bad]).all() else "not finite"
+        raise DerivativeError(
+            f"The gradients of row {row_number(rows[bad])} are {kind}: the model detaches, rounds "
+            "or compares its inputs, or has no slope there. Pass gradients=False."
+        )
+    return are_usable
+
+
+def _evaluated(
+    run: Run, rows: IntArray, degrees: FloatArray, evaluate: Evaluator
+) -> tuple[FloatArray, FloatArray]:
+    """Return values, (R, n, K), and slopes, (R, n, M, K), at degrees of presence, (R, n, M)."""
+    # Imported here, so that models without derivatives do not load torch.
+    from ..cooperators.derivatives_torch import values_and_slopes
+
+    n_rows, n, n_players = degrees.shape
+    started, flat = perf_counter(), degrees.reshape(-1, n_players)
+    batch_size = run.settings.batch_size
+    values, slopes = values_and_slopes(run.game, np.repeat(rows, n), flat, batch_size)
+    evaluate.spent[0] += perf_counter() - started
+    if evaluate.on_progress is not None:
+        evaluate.on_progress(n_rows * n * Passes.cost(values.shape[1]))
+    return values.reshape(n_rows, n, -1), slopes.reshape(*degrees.shape, -1)
