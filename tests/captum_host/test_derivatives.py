@@ -117,7 +117,7 @@ def test_scores_of_chosen_rows_and_small_batches(take, monkeypatch):
     everything = take(game, np.arange(5)).values
     some = take(game, np.array([4, 1])).values
     np.testing.assert_allclose(some, everything[[4, 1]], **ROUNDING)
-    monkeypatch.setattr(ForwardFunctionGame, "evaluations_per_batch", 1)
+    monkeypatch.setattr(game, "evaluations_per_batch", 1)
     one_by_one = take(game, np.arange(5)).values
     np.testing.assert_allclose(one_by_one, everything, **ROUNDING)
 

@@ -151,7 +151,7 @@ def test_edges_that_captums_tools_have_repeated_are_refused(n_examples):
     with pytest.raises(InvalidArgumentError, match="NoiseTunnel.*repeat.*Shared"):
         tunnel.attribute(X[:n_examples], nt_samples=3, additional_forward_args=EDGES)
     perturbed = {"n_perturb_samples": 3, "additional_forward_args": EDGES}
-    with pytest.raises(InvalidArgumentError, match="with [2369] examples.*metrics.*Shared"):
+    with pytest.raises(InvalidArgumentError, match="there are [2369] examples.*metrics.*Shared"):
         sensitivity_max(Exact(by_row).attribute, X[:n_examples], **perturbed)
 
 
