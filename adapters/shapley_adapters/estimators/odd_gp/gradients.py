@@ -14,6 +14,7 @@ where curvature acts differently; and noise of each pass.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,18 +41,16 @@ PASS = Passes.cost(1)
 FEWEST, MOST_PLAYERS = 3 * PASS + 1, 512
 """Evaluations for three passes, or two and values alone; and players whose gradients are solved."""
 
-_LOG_COMPONENTS, _SD_COMPONENTS = np.log([1e-2, 5e-3, 2e-3, 1e-3]), 4.0
-"""Centres and standard deviation of the logarithms of the variances of larger sets and of the noise
+_LOG_COMPONENTS, _SD_COMPONENTS = math.log(5e-3), 4.0
+"""Centre and standard deviation of the logarithms of the variances of larger sets and of the noise
 of values. Few gradients tell these, few values do not: with centres as low as those of `Prior`,
 errors are 1.2 times as large at one and two evaluations a player."""
 
-_LOG_NOISE, _LOG_SHARED, _LOG_INSIDE = np.log([0.1, 0.05, 0.15])
-_SD_ERRORS = np.array([2.0, 1.0, 0.7])
-"""Centres and standard deviations of the logarithms of the variances of noise, of the error that
-all coalitions share, and of that in the middle, where that of the gradients is 1 on average."""
-
-_SD_STRENGTH, _SD_SHARE = 0.8, 1.2
-"""Standard deviations of the logarithms of strengths and of the players' shares in errors."""
+_LOG_ERRORS, _SD_ERRORS, _SD_SHARE = math.log(0.1), 2.0, 0.8
+"""Centre and standard deviation of the logarithms of the variances of noise, of the error that all
+coalitions share, and of that in the middle, where that of the gradients is 1 on average; standard
+deviation of the logarithms of the players' shares in them. Other centres and deviations, from half
+to twice these, change the errors of 23 rows of 7 networks by less than 3 % on average."""
 
 _EVEN_SHARE = 0.05
 """Share of the mean squared gradient of all players in the centre of each."""
@@ -152,11 +151,9 @@ class GradientPrior:
         corners = np.concatenate([signs, flips])
         of_corners = Values(corners, np.zeros((len(corners), 1)), ODD, 1)
         self.prior = Prior(of_corners, of_players)
-        self.centre = np.concatenate(
-            [self.prior.centre, of_players, [_LOG_NOISE, _LOG_SHARED, _LOG_INSIDE]]
-        )
-        self.sd = np.concatenate([self.prior.sd, np.full(n_players, _SD_SHARE), _SD_ERRORS])
-        self.sd[:n_players] = _SD_STRENGTH
+        self.centre = np.concatenate([self.prior.centre, of_players, np.full(3, _LOG_ERRORS)])
+        of_errors = np.repeat([_SD_SHARE, _SD_ERRORS], [n_players, 3])
+        self.sd = np.concatenate([self.prior.sd, of_errors])
         # All variances but that of the function of size, which is left out here.
         of_components = np.delete(np.arange(n_players, len(self.prior.centre)), -2)
         self.centre[of_components], self.sd[of_components] = _LOG_COMPONENTS, _SD_COMPONENTS
