@@ -239,5 +239,9 @@ def test_columns_of_tables_are_no_neighbours(kind):
 def test_options_that_cannot_be_used():
     with pytest.raises(InvalidArgumentError, match="shapes='squares' is an option of variant='reg"):
         CShapley(smooth, shapes="squares")
+    with pytest.raises(InvalidArgumentError, match="weighting='paper' is an option of variant='su"):
+        CShapley(smooth, variant="regression", weighting="paper")
+    with pytest.raises(InvalidArgumentError, match="variant must be one of"):
+        CShapley(smooth, variant="least squares")
     with pytest.raises(BudgetError, match="n_samples=9 is too small: C-Shapley with order=1 needs"):
         CShapley(smooth, order=1, graph="line").attribute(examples(1, 8), n_samples=9)
