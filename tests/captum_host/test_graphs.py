@@ -159,6 +159,14 @@ def test_integer_tokens(method):
         np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(8), game), **EXACT)
 
 
+def test_each_example_may_have_a_graph_of_its_own():
+    x, graphs = examples(2, 5), [nx.path_graph(5), nx.star_graph(4)]
+    found = CShapley(smooth, order=1, graph=graphs).attribute(x)
+    for row, graph in enumerate(graphs):
+        alone = CShapley(smooth, order=1, graph=graph).attribute(x[row : row + 1])
+        torch.testing.assert_close(found[row], alone[0])
+
+
 # --- language models ---
 
 
