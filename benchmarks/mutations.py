@@ -5,7 +5,9 @@
 First the fast tests run once, with a probe before each statement that a mutant changes: it notes
 which cases run it. Probes and mutants are put in while a module is imported: no file changes. Then
 each mutant gets a process of its own, in which its cases follow, of each function the fastest
-first, until one fails or `--seconds` of tests are spent.
+first, until one fails or `--seconds` of tests are spent. It ends with all that it started after a
+minute and five times these seconds, and has 8 GiB of memory. The status is 1 if more than
+`--survivors` survived, or none was caught.
 
 `.ci/run` tries mutants that its commit draws: it lets its own run of the fast tests note the cases,
 by `MUTANTS="--seed …"` and `PYTEST_PLUGINS=benchmarks.mutations` in the environment.
@@ -19,13 +21,16 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -46,6 +51,17 @@ EQUIVALENT = {
     ): "equivalent: chance decides whether an order or its reverse comes first",
 }
 """Mutants that no test can catch, by file and change, and why."""
+NOT_CHANGED = 99
+"""The status of a process that loaded its module from another place, or too early."""
+RESULTS = {
+    None: "not run",
+    0: "SURVIVED",
+    4: "cases are gone",
+    5: "cases are gone",
+    NOT_CHANGED: "NOT CHANGED",
+    -signal.SIGALRM: "timed out",
+}
+"""What the status of a process says; others say that the mutant was caught."""
 ARITHMETIC, COMPARISON, BOUNDARY = (
     {getattr(ast, old): getattr(ast, new) for old, new in map(str.split, pairs.split(","))}
     for pairs in (
@@ -241,27 +257,50 @@ def cases_of(given: argparse.Namespace, i: int) -> list[str]:
 
 def run_cases(mutant: Mutant, cases: list[str], seconds: int) -> None:
     """Run the cases with a mutant, and end the process with their status."""
+    os.setpgid(0, 0)  # with the processes that it starts
     signal.alarm(seconds)  # which ends it, too
+    with suppress(OSError, ValueError):  # of systems that know no such limit
+        resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    import_changed({mutant.file: lambda: mutated(mutant.file, mutant.n)[0]})
+    loaded = list[Path]()
+
+    def tree() -> ast.Module:
+        loaded.append(mutant.file)
+        return mutated(mutant.file, mutant.n)[0]
+
+    import_changed({mutant.file: tree})
     root = next(one.parent for one in PACKAGES.values() if one in mutant.file.parents)
     parts = mutant.file.relative_to(root).with_suffix("").parts
     try:  # which pytest takes for a wrong call where it fails
         import_module(".".join(parts).removesuffix(".__init__"))
     except Exception:
         os._exit(pytest.ExitCode.TESTS_FAILED)
+    if not loaded:
+        os._exit(NOT_CHANGED)
     os._exit(pytest.main(["-qx", "-n0", "-p", "no:cacheprovider", *cases]))
 
 
 def main() -> int:
     """Draw mutants, try each, and print what became of it."""
     given = arguments()
+    os.chdir(ROOT)  # to which the names of cases refer
+    try:
+        counts = tried_all(given)
+    finally:  # of the code as it is now
+        shutil.rmtree(notes_of(given), ignore_errors=True)
+    print(dict(counts))
+    is_wrong = counts["NOT CHANGED"] or not counts["caught"]
+    return 1 if is_wrong or counts["SURVIVED"] > given.survivors else 0
+
+
+def tried_all(given: argparse.Namespace) -> Counter[str]:
+    """Print what became of each mutant, and return how often."""
     if not notes_of(given).exists():
         words = ["-q", "-n2", "-m", "not slow", *given.tests]
         noting = {"MUTANTS": shlex.join(sys.argv[1:]), "PYTEST_PLUGINS": "benchmarks.mutations"}
         command = [sys.executable, "-m", "pytest", *words]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, **noting}, check=False)
+        subprocess.run(command, env={**os.environ, **noting}, check=False)
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["scipy.stats", "sklearn.ensemble", "shap", "captum.attr"])
 
@@ -274,16 +313,15 @@ def main() -> int:
         if cases and not reason:
             process.start()
             process.join()
-        what = {None: "not run", 0: "SURVIVED", 4: "cases are gone"}.get(process.exitcode, "caught")
-        what = "equivalent" if reason else what
+            with suppress(OSError):  # no forks are left, in which the mutant may hang
+                os.killpg(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        what = "equivalent" if reason else RESULTS.get(process.exitcode, "caught")
         print(f"| {file}:{mutant.line} | {mutant.kind} | {change} | {reason or what} |", flush=True)
         return what
 
     print("| line | kind | change | |\n|---|---|---|---|")
     with ThreadPoolExecutor(2) as pool:
-        counts = Counter(pool.map(tried, *zip(*enumerate(drawn(given)), strict=True)))
-    print(dict(counts))
-    return counts["SURVIVED"] > given.survivors
+        return Counter(pool.map(tried, *zip(*enumerate(drawn(given)), strict=True)))
 
 
 if __name__ == "__main__":

@@ -437,6 +437,16 @@ print("torch" in sys.modules)
     assert run_without([], code).splitlines() == ["[]", str(package == "captum_ext")]
 
 
+def test_explainers_import_no_features():
+    """Streams, batches of tables and importance take an explainer; its methods import them."""
+    for folder in (SOURCES["shap_ext"] / "explainers", SOURCES["captum_ext"] / "attributions"):
+        for path in folder.glob("*.py"):
+            above = [
+                one.module or "" for one in syntax(path).body if isinstance(one, ast.ImportFrom)
+            ]
+            assert not re.search("streams|batch_function|importance", " ".join(above)), path
+
+
 @pytest.mark.parametrize("package", ["shap_ext", "captum_ext"])
 def test_few_classes_are_above_a_public_one(package):
     module = pytest.importorskip(package)

@@ -159,6 +159,14 @@ def test_integer_tokens(method):
         np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(8), game), **EXACT)
 
 
+def test_each_example_may_have_a_graph_of_its_own():
+    x, graphs = examples(2, 5), [nx.path_graph(5), nx.star_graph(4)]
+    found = CShapley(smooth, order=1, graph=graphs).attribute(x)
+    for row, graph in enumerate(graphs):
+        alone = CShapley(smooth, order=1, graph=graph).attribute(x[row : row + 1])
+        torch.testing.assert_close(found[row], alone[0])
+
+
 # --- language models ---
 
 
@@ -239,5 +247,9 @@ def test_columns_of_tables_are_no_neighbours(kind):
 def test_options_that_cannot_be_used():
     with pytest.raises(InvalidArgumentError, match="shapes='squares' is an option of variant='reg"):
         CShapley(smooth, shapes="squares")
+    with pytest.raises(InvalidArgumentError, match="weighting='paper' is an option of variant='su"):
+        CShapley(smooth, variant="regression", weighting="paper")
+    with pytest.raises(InvalidArgumentError, match="variant must be one of"):
+        CShapley(smooth, variant="least squares")
     with pytest.raises(BudgetError, match="n_samples=9 is too small: C-Shapley with order=1 needs"):
         CShapley(smooth, order=1, graph="line").attribute(examples(1, 8), n_samples=9)

@@ -86,6 +86,19 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     assert bool(n_left_at_trials) == (total > 700)
 
 
+def test_coalitions_that_take_longer_than_others_do_not_lead_to_tiny_batches(monkeypatch):
+    """As trees do: of eight rows, some need thrice the time for the same coalition."""
+    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.from_bytes(8, 100)), []
+
+    def call(start, stop):
+        sizes.append(stop - start)
+        n_slow = np.count_nonzero(np.arange(start, stop) % 8 < 4)
+        clock.now += 2e-4 + 1e-4 * (stop - start) + 2e-4 * n_slow
+
+    in_batches_of(800, lambda _: size, call)
+    assert min(sizes[:-1]) >= 16
+
+
 def test_larger_sizes_that_cost_twice_as_much_are_not_tried_again(monkeypatch):
     """As images that no longer fit into the cache: a trial takes an eighth of the whole time."""
     clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []

@@ -555,8 +555,8 @@ def test_null_players_get_nothing_from_draws(estimator):
 # --- hubs: neighbourhoods that cannot be enumerated ---
 
 
-def star_game(n_leaves=199):
-    return FunctionGame(lambda z: z[:, 0] * z[:, 1:].sum(1), n_leaves + 1)
+def star_game(n_leaves=199, n_rows=1):
+    return FunctionGame(lambda z: z[..., 0] * z[..., 1:].sum(-1), n_leaves + 1, n_rows=n_rows)
 
 
 @pytest.mark.parametrize("make", [core.LShapley, core.CShapley])
@@ -604,9 +604,9 @@ def test_small_neighbourhoods_that_cost_too_much_are_refused(method):
     ids=repr,
 )
 def test_neighbours_that_the_budget_does_not_pay_for_are_warned_of(estimator, budget, words):
-    game, graph = star_game(), nx.star_graph(199)
+    game, graph = star_game(n_rows=2), nx.star_graph(199)
     for _ in range(2):  # a design that was kept is warned of, too
-        with pytest.warns(ShapleyExtWarning, match=f"1 of 1 rows.*{words}.*Raise evals"):
+        with pytest.warns(ShapleyExtWarning, match=f"2 of 2 rows.*{words}.*Raise evals"):
             found = run(game, estimator, graph, budget=budget, budget_name="evals")
     assert (found.values == 0).all()
     if estimator != core.CShapley(weighting="paper"):

@@ -156,7 +156,8 @@ def test_modules_of_one_s_own_are_copied(tmp_path):
     before = own[1].weight.detach().clone()
     first, again = (fitted(network=own, epochs=1) for _ in range(2))
     first.save(tmp_path / "a")
-    TrainedSurrogate.load(tmp_path / "a", own)
+    loaded, present = TrainedSurrogate.load(tmp_path / "a", own), np.ones(ROWS.shape, dtype=bool)
+    np.testing.assert_array_equal(loaded.outputs(ROWS, present), first.outputs(ROWS, present))
     assert torch.equal(own[1].weight, before)
     assert first.validation == again.validation
 
@@ -198,6 +199,16 @@ def test_files_hold_no_code_and_are_told_apart(tmp_path):
     (tmp_path / "text").write_text("nothing")
     with pytest.raises(InvalidArgumentError, match="not a file of kind 'surrogate'"):
         TrainedSurrogate.load(tmp_path / "text")
+
+
+def test_an_interrupt_while_a_file_is_read_is_no_damage(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    fitted(epochs=1).save(tmp_path / "a")
+    monkeypatch.setattr(safetensors, "load", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        TrainedSurrogate.load(tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -78,13 +78,16 @@ def test_the_best_epoch_is_kept(fit):
 
 
 @each_training
-def test_interrupts_by_the_model_are_keyboard_interrupts(fit, monkeypatch):
+@pytest.mark.parametrize("place", [(Curved, "__call__"), (torch.optim.AdamW, "step")])
+def test_interrupts_are_keyboard_interrupts_and_leave_the_generator_alone(fit, place, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Curved, "__call__", interrupted)
+    monkeypatch.setattr(*place, interrupted)
+    state = torch.get_rng_state()
     with pytest.raises(KeyboardInterrupt):
         fit()
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize(
