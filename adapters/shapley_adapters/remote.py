@@ -300,7 +300,7 @@ class RemoteModel:
                     self._next_start = time.monotonic() + (1 / self.rate if self.rate else 0.0)
                     call = asyncio.create_task(self._call(batch, part, n_tries > 1))
                     self._running.add(call)
-                    call.add_done_callback(self._running.discard)
+                    call.add_done_callback(self._end)
                 await asyncio.wait_for(asyncio.shield(call), self.timeout)
                 return
             except Exception as error:
@@ -327,6 +327,12 @@ class RemoteModel:
                 )
         while (seconds := self._next_start - time.monotonic()) > 0:
             await asyncio.sleep(seconds)
+
+    def _end(self, call: asyncio.Task[None]) -> None:
+        """Forget a call, and its error: another one may have ended the batch by then."""
+        self._running.discard(call)
+        if not call.cancelled():
+            call.exception()
 
     async def _call(self, batch: _Batch, rows: list[int], is_retry: bool) -> None:
         """Ask for some rows, and keep those that are answered, however late."""

@@ -256,6 +256,16 @@ def test_no_call_starts_after_one_that_failed_for_good():
     assert len(late) == n_calls
 
 
+def test_calls_that_fail_beside_another_say_nothing_later(caplog):
+    model = RemoteModel(Mock(side_effect=ValueError("no")), concurrency=8, rows_per_call=1)
+    with pytest.raises(RemoteCallError):
+        model(ROWS)
+    del model
+    gc.collect()  # which lets asyncio complain of errors that nobody asked for
+    time.sleep(0.05)
+    assert not caplog.records
+
+
 # --- what is kept ---
 
 
