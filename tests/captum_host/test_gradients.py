@@ -1,6 +1,7 @@
 """Attributions by values and gradients of networks: exactness, cost, bars, and what is refused."""
 
 import functools
+from contextlib import nullcontext
 from typing import Any
 
 import joblib
@@ -281,7 +282,23 @@ def test_a_tolerance_ends_rows_with_gradients_and_all_coalitions_are_exact(n_out
     assert (estimate.evaluations <= 5000).all()
     with pytest.warns(match="did not reach the tolerance"):
         method.attribute(x, tolerance=1e-12, n_samples=4100)
-    assert (method.last_estimate.evaluations <= 4100).all()
+    estimate = method.last_estimate
+    assert (estimate.evaluations <= 4100).all()
+    assert (estimate.evaluations[:3] > 4000).all()  # although not for all coalitions and passes
+
+
+@pytest.mark.parametrize("n_samples", [None, 300, 270, 260, 200, 40])
+def test_the_budget_of_a_call_with_a_tolerance_holds_passes_beside_all_coalitions(n_samples):
+    x, budget = examples(2, 8), {"tolerance": 1e-9, "n_samples": n_samples}
+    net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).double()
+    method = OddGP(net, gradients=True, seed=0)
+    most = method.budget_of(x, **budget)
+    with nullcontext() if n_samples in (None, 300, 270) else pytest.warns(match="the tolerance"):
+        method.attribute(x, **budget)
+    found = method.last_estimate
+    assert (found.evaluations <= most.evaluations).all()
+    assert (found.model_rows <= most.model_rows).all()
+    assert (most.evaluations <= (n_samples or 384)).all()
 
 
 def test_time_is_kept_and_its_budget_repeats_the_numbers():
