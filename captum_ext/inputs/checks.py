@@ -24,7 +24,7 @@ KNOWN_TO_NUMPY = frozenset(
 _ADVICE = {
     "complex": "split it into real and imaginary parts",
     "quantized": "pass x.dequantize(), and quantize it within forward_func",
-    "meta": "which holds no numbers; pass it on a device that does",
+    "meta": "pass it on a device, with numbers",
 }
 
 

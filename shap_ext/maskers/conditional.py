@@ -130,7 +130,8 @@ class Categorical(hosted.Categorical[Rows], ConditionalMasker):
 
     Examples
     --------
-    >>>     >>> import shap
+    >>> import pandas as pd
+    >>> import shap
     >>> import shap_ext
     >>> X = pd.DataFrame({"sky": ["blue", "grey"] * 50, "rain": ["no", "yes"] * 50})
     >>> masker = shap_ext.maskers.Categorical(X)

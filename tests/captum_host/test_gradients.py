@@ -1,7 +1,10 @@
 """Attributions by values and gradients of networks: exactness, cost, bars, and what is refused."""
 
 import functools
+import time
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -240,7 +243,7 @@ def several(x):
     return torch.stack([by_pairs(x), 2 * by_pairs(x.flip(1)), by_pairs(3 - x)], dim=1)
 
 
-def test_several_outputs_are_those_of_all_coalitions_and_cost_a_backward_pass_each():
+def test_several_outputs_are_those_of_all_coalitions_and_cost_a_backward_pass_each(monkeypatch):
     x, counted = examples(3, 12), Counted(several)
     expected = Exact(several).attribute(x)
     method = OddGP(counted, gradients=True, seed=0)
@@ -251,9 +254,12 @@ def test_several_outputs_are_those_of_all_coalitions_and_cost_a_backward_pass_ea
     assert (estimate.evaluations == 21).all()
     with pytest.raises(BudgetError, match="at least 22 evaluations for gradients"):
         method.attribute(x, n_samples=21)
+    grad = Mock(wraps=torch.autograd.grad)
+    monkeypatch.setattr(torch.autograd, "grad", grad)
     auto = OddGP(several, gradients="auto", seed=0)
     auto.attribute(x, n_samples=60)
-    assert "3 outputs count as 7 evaluations" in auto.last_estimate.choice
+    assert "each of 3 outputs needs a backward pass" in auto.last_estimate.choice
+    grad.assert_not_called()
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -279,9 +285,22 @@ def test_a_tolerance_ends_rows_with_gradients_and_all_coalitions_are_exact(n_out
     assert estimate.enumerated.all()
     assert (estimate.evaluations[:3] > 4096).all()
     assert (estimate.evaluations <= 5000).all()
-    with pytest.warns(match="did not reach the tolerance"):
-        method.attribute(x, tolerance=1e-12, n_samples=4100)
-    assert (method.last_estimate.evaluations <= 4100).all()
+
+
+@pytest.mark.parametrize("n_samples", [None, 300, 270, 260, 200, 40])
+def test_the_budget_of_a_call_with_a_tolerance_holds_passes_beside_all_coalitions(n_samples):
+    x, budget = examples(2, 8), {"tolerance": 1e-9, "n_samples": n_samples}
+    net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).double()
+    method = OddGP(net, gradients=True, seed=0)
+    most = method.budget_of(x, **budget)
+    with nullcontext() if n_samples in (None, 300, 270) else pytest.warns(match="the tolerance"):
+        method.attribute(x, **budget)
+    found = method.last_estimate
+    assert (found.evaluations <= most.evaluations).all()
+    assert (found.model_rows <= most.model_rows).all()
+    assert (most.evaluations <= (n_samples or 384)).all()
+    if n_samples == 260:  # which does not pay for all coalitions beside passes
+        assert (found.evaluations > 250).all()
 
 
 def test_time_is_kept_and_its_budget_repeats_the_numbers():
@@ -292,6 +311,29 @@ def test_time_is_kept_and_its_budget_repeats_the_numbers():
     assert "fit into max_seconds" in estimate.choice
     again = method.attribute(examples(2), n_samples=estimate.budget)
     torch.testing.assert_close(again, found, rtol=1e-6, atol=1e-8)
+
+
+def test_the_least_budget_and_the_time_of_a_call_are_those_of_all_outputs():
+    x, counted = examples(2, 12), Counted(several)
+    method = OddGP(counted, gradients=True, seed=0)
+    with pytest.raises(BudgetError, match="n_samples=15 is too small: .* 22 evaluations"):
+        method.attribute(x, n_samples=15, max_seconds=20)
+    counted.with_gradients = counted.without = 0
+    method.attribute(x, n_samples=30, max_seconds=20)
+    found = method.last_estimate
+    assert (found.evaluations <= 30).all()
+    spent = found.evaluations.sum() + found.timing_evaluations + found.check_evaluations
+    assert spent == 7 * counted.with_gradients + counted.without
+
+
+def test_time_that_gradients_took_is_not_given_to_values_again():
+    def slow_with_gradients(x):
+        time.sleep(float(torch.is_grad_enabled()))
+        return several(x)
+
+    method = OddGP(slow_with_gradients, gradients="auto", seed=0)
+    with pytest.raises(BudgetError, match="max_seconds=0.5 is too short"):
+        method.attribute(examples(2, 12), max_seconds=0.5, n_samples=30)
 
 
 def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():

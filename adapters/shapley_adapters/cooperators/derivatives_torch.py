@@ -202,7 +202,11 @@ def gradient_scores(game: Game, rows: IntArray, batch_size: int | None = None) -
 
 
 def values_and_slopes(
-    game: Game, rows: IntArray, presence: FloatArray, batch_size: int | None = None
+    game: Game,
+    rows: IntArray,
+    presence: FloatArray,
+    batch_size: int | None = None,
+    most_outputs: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the outputs, (P, K), and their slopes, (P, M, K), at degrees of presence, (P, M).
 
@@ -211,9 +215,9 @@ def values_and_slopes(
     Raises
     ------
     DerivativeError
-        If there is no derivative.
+        If there is no derivative, or more than `most_outputs`, before their backward passes.
     """
-    points = _Points(game, rows, batch_size)
+    points = _Points(game, rows, batch_size, most_outputs)
 
     def of_batch(start: int, stop: int) -> list[torch.Tensor]:
         ones = game.fully_present(stop - start)
@@ -231,6 +235,7 @@ class _Points:
     game: Game
     rows: IntArray
     fixed_batch_size: int | None
+    most_outputs: int | None = None
     rounding: float = field(default=0.0, init=False)
     backward_passes: IntArray = field(init=False)
 
@@ -257,6 +262,8 @@ class _Points:
         """Return the outputs, (P, K), and their slopes, (P, K, M)."""
         presence.requires_grad_()
         outputs = self.outputs(indices, presence)
+        if self.most_outputs is not None and outputs.shape[1] > self.most_outputs:
+            raise DerivativeError(f"each of {outputs.shape[1]} outputs needs a backward pass")
         slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
         np.add.at(self.backward_passes, indices, len(slopes))
         return [outputs, torch.stack(slopes, dim=1)]

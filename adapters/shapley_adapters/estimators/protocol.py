@@ -131,6 +131,11 @@ class Passes:
         """Return the evaluations that a pass counts as."""
         return 1 + 2 * n_outputs
 
+    @classmethod
+    def fewest_evaluations(cls, n_outputs: int) -> int:
+        """Return the evaluations from which on gradients are used: three passes, and another."""
+        return 3 * cls.cost(n_outputs) + 1
+
     def subset_rows(self, indices: IntArray) -> Passes:
         """Return those of some of the rows, given by their indices."""
         return Passes(self.degrees, self.values[indices], self.slopes[indices])

@@ -16,7 +16,7 @@ from ..array_types import BoolArray, IntArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.protocol import Declaration, Estimator
+from ..estimators.protocol import Declaration, Estimator, Passes
 from ..estimators.random_order import RandomOrder
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
@@ -208,6 +208,8 @@ class Costs:
         settings, least = self.settings, 0
         for n_players in self.n_rows_of:
             n_all, of_size = 2**n_players, estimation_cost(n_players, estimator, settings)
+            if estimator.uses_gradients(n_players):
+                of_size = Passes.fewest_evaluations(self.n_outputs)
             if n_players <= MAX_PLAYERS and needs_enumeration(estimator, settings):
                 of_size = n_all
             least = max(least, min(n_all, of_size))

@@ -386,9 +386,11 @@ class GroupDesigns:
             rng = np.random.default_rng([self.settings.seed, n_players, *words])
         elif group.n_passes:
             limit, estimator = limit - group.n_beside_values, estimator.values_alone or estimator
-        if budget.can_enumerate:
-            # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
-            limit = max(budget.first_check, 2 ** (n_players - 1))
+        n_beside = group.n_beside_values
+        if group.has_gradients:  # at the ends, and in the middle at least
+            n_beside += Passes.cost(group.known_values.shape[2])
+        if budget.can_enumerate and 2**n_players + n_beside <= budget.limit:
+            limit = budget.first_limit
         request = DesignRequest(
             n_players=n_players,
             budget=min(limit, 2**n_players),

@@ -352,8 +352,8 @@ def repeated_drawing(
             of_each = "once, some twice" if once else f"{n_repeats} times"
             raise BudgetError(
                 f"{settings.budget_text(limit)} is too small for a random model, or for draws "
-                f"of absent features. {settings.name} needs {minimum} coalitions, each evaluated "
-                f"{of_each}, the empty and the full one {n_draws} times. Pass at "
+                f"of absent features: {settings.name} needs {minimum} coalitions. Each is "
+                f"evaluated {of_each}, the empty and the full one {n_draws} times. Pass at "
                 f"least {needed}{'' if once else ', or fewer repeats'}.",
                 needed,
             )

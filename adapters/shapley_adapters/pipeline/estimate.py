@@ -87,36 +87,42 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
             f"game must be of a subclass of shapley_adapters.Game; got {type(game).__name__}. "
             "Let the class inherit from Game, which has defaults for what it does not say."
         )
-    used = game.usage  # of a remote model
+    started, used = perf_counter(), game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
+    try:
+        result, run = _estimated(game, estimator, settings, started)
+    except (DerivativeError, InvalidArgumentError) as error:
+        if estimator.values_alone is None:
+            raise
+        result, run = _estimated(game, estimator.values_alone, settings, started)
+        choice = filter(None, [f"values alone: {error}", result.choice])
+        result = replace(result, choice="; ".join(choice))
+    result = checked(result, run)
+    if used is not None and game.usage is not None:
+        result = replace(result, usage=game.usage - used)
+    return result if settings.interactions is None else result.with_semivalues()
+
+
+def _estimated(
+    game: Game, estimator: Estimator[Any], settings: Settings, started: float
+) -> tuple[Estimate, Run]:
+    """Return the estimate of a call that `started` then, and the run for `checked`."""
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
     candidates = estimator.candidates or (estimator,)
     if settings.interactions is not None:  # the errors to expect are those of Shapley values
         candidates = candidates[:1]
-    try:
-        if settings.max_seconds is not None:
-            settings = on_whole_background(game.n_backgrounds, settings, estimator)
-            result, run = _estimate_until(game, estimator, candidates, settings)
-        elif not estimator.candidates:
-            result, run = estimate_round(game, estimator, settings)
-        elif may_choose and settings.max_model_rows is None:
-            result, run = _estimate_best(game, candidates, settings)
-        else:
-            if not settings.is_for_training and settings.max_model_rows is None:
-                settings = _saving_rows(game, settings)
-            result, run = estimate_round(game, candidates[0], settings)
-    except (DerivativeError, InvalidArgumentError) as error:
-        if estimator.values_alone is None:
-            raise
-        result = estimate(game, estimator.values_alone, settings)
-        choice = filter(None, [f"values alone: {error}", result.choice])
-        return replace(result, choice="; ".join(choice))
-    result = checked(result, run)
-    if used is not None and game.usage is not None:
-        result = replace(result, usage=game.usage - used)
-    return result if settings.interactions is None else result.with_semivalues()
+    if settings.max_seconds is not None:
+        settings = on_whole_background(game.n_backgrounds, settings, estimator)
+        return _estimate_until(game, estimator, candidates, settings, started)
+    if not estimator.candidates:
+        return estimate_round(game, estimator, settings)
+    if may_choose and settings.max_model_rows is None:
+        return _estimate_best(game, candidates, settings)
+    if not settings.is_for_training and settings.max_model_rows is None:
+        settings = _saving_rows(game, settings)
+    return estimate_round(game, candidates[0], settings)
 
 
 def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> CallBudget:
@@ -207,8 +213,9 @@ def _estimate_until(
     estimator: Estimator[Any],
     candidates: Sequence[Estimator[Any]],
     settings: Settings,
+    started: float,
 ) -> tuple[Estimate, Run]:
-    """Estimate all rows in some seconds, by the best candidate.
+    """Estimate all rows in some seconds from `started` on, by the best candidate.
 
     Rounds with larger and larger budgets, until the next one would pass the time. Each has the
     candidate and the budget of least expected error that fit into it, by the work of the rounds
@@ -219,7 +226,7 @@ def _estimate_until(
     BudgetError
         If not even the smallest budget fits into the time.
     """
-    started, limit = perf_counter(), settings.max_seconds or 0.0
+    limit = settings.max_seconds or 0.0
 
     def left() -> float:
         return limit - (perf_counter() - started)
@@ -233,9 +240,9 @@ def _estimate_until(
     candidates = _able_candidates(candidates, settings, costs)
     if not costs.n_rows_of:  # no player can change any value
         return estimate_round(game, candidates[0], replace(settings, budget=1))
-    least = [costs.least_budget(candidate) for candidate in candidates]
     most = settings.budget or 2 ** min(costs.n_players, 50)
     costs.measure_model(game.n_rows * min(most, 2**costs.n_players), left())
+    least = [min(costs.least_budget(candidate), most) for candidate in candidates]
     choosing = perf_counter() - started
     cheapest = min(map(Plan, candidates, least), key=costs.seconds)
     if costs.seconds(cheapest) > left():

@@ -45,14 +45,11 @@ def passes_at_ends(run: Run, rows: IntArray, evaluate: Evaluator) -> tuple[Passe
         than values.
     """
     ends = np.array([1.0, 0.0])[:, None].repeat(run.game.n_players, axis=1)
-    values, slopes = _evaluated(run, rows, np.tile(ends, (len(rows), 1, 1)), evaluate)
-    n_outputs, is_required = values.shape[2], run.estimator.values_alone is None
-    are_usable = _are_usable(rows, slopes, is_required)
-    if n_outputs > 1 and not is_required:  # by 1.0 to 1.6 from two evaluations of each player on
-        raise DerivativeError(
-            f"gradients of {n_outputs} outputs count as {Passes.cost(n_outputs)} evaluations"
-        )
-    return Passes(ends, values, slopes), are_usable
+    is_required = run.estimator.values_alone is None
+    most = None if is_required else 1  # of more, the error is 1.0 to 1.6 times that of values alone
+    degrees = np.tile(ends, (len(rows), 1, 1))
+    values, slopes = _evaluated(run, rows, degrees, evaluate, most)
+    return Passes(ends, values, slopes), _are_usable(rows, slopes, is_required)
 
 
 def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
@@ -102,7 +99,11 @@ def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolAr
 
 
 def _evaluated(
-    run: Run, rows: IntArray, degrees: FloatArray, evaluate: Evaluator
+    run: Run,
+    rows: IntArray,
+    degrees: FloatArray,
+    evaluate: Evaluator,
+    most_outputs: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return values, (R, n, K), and slopes, (R, n, M, K), at degrees of presence, (R, n, M)."""
     # Imported here, so that models without derivatives do not load torch.
@@ -111,8 +112,11 @@ def _evaluated(
     n_rows, n, n_players = degrees.shape
     started, flat = perf_counter(), degrees.reshape(-1, n_players)
     batch_size = run.settings.batch_size
-    values, slopes = values_and_slopes(run.game, np.repeat(rows, n), flat, batch_size)
+    values, slopes = values_and_slopes(run.game, np.repeat(rows, n), flat, batch_size, most_outputs)
     evaluate.spent[0] += perf_counter() - started
+    n_evaluations = n_rows * n * Passes.cost(values.shape[1])
+    if evaluate.memory is not None:
+        evaluate.memory.n_evaluations += n_evaluations
     if evaluate.on_progress is not None:
-        evaluate.on_progress(n_rows * n * Passes.cost(values.shape[1]))
+        evaluate.on_progress(n_evaluations)
     return values.reshape(n_rows, n, -1), slopes.reshape(*degrees.shape, -1)

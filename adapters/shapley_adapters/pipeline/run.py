@@ -220,7 +220,12 @@ class Run:
     def most_evaluations(self) -> IntArray:
         """Return the largest number of evaluations of each row, (R,), without those of graphs."""
         sizes, index = np.unique(self.n_active, return_inverse=True)
-        limits = [min(2 ** int(size), self.budgets[int(size)].limit) for size in sizes]
+        limits = []
+        for size in sizes.tolist():
+            budget, n_all = self.budgets[size], 2**size
+            if self.uses_gradients and not budget.enumerates_now:
+                n_all += budget.first_limit  # passes of a row that a tolerance lets be enumerated
+            limits.append(min(n_all, budget.limit))
         return np.array(limits, dtype=np.intp)[index]
 
     @one_blas_thread()

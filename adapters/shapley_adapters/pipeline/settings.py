@@ -272,6 +272,14 @@ class RowBudget:
     can_enumerate: bool
     enumerates_now: bool
 
+    @property
+    def first_limit(self) -> int:
+        """The evaluations up to which a row is estimated until a tolerance is met.
+
+        Beyond half of all coalitions, all are evaluated, if the limit pays for them.
+        """
+        return max(self.first_check, 2 ** (self.n_players - 1))
+
 
 def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) -> RowBudget:
     """Return the budget of rows with `n_players` active players."""

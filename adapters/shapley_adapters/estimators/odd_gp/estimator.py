@@ -38,7 +38,7 @@ from .design import (
 )
 from .fitting import LEARNED_FROM, SEARCHED
 from .games import Games, are_of_pairs, posteriors
-from .gradients import FEWEST, MOST_PLAYERS, plan_for, solution_of_rows
+from .gradients import MOST_PLAYERS, plan_for, solution_of_rows
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
 from .prior import EVEN, ODD
 from .sparse_sets import n_watched
@@ -260,7 +260,9 @@ class OddGP(Estimator[OddDesign]):
         With gradients, that of the passes at the end points and in the middle.
         """
         del n_players  # the posterior exists for any number of values
-        return FEWEST if self.gradients else 6 if with_errors and self.unbiased else 4
+        if self.gradients:
+            return Passes.fewest_evaluations(1)
+        return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
         """Return one evaluation per player, below which most of an attribution is the equal share.
@@ -329,8 +331,7 @@ class OddGP(Estimator[OddDesign]):
             return OddDesign(draws.table, draws, centres, distances=request.distances)
 
         if self.gradients:
-            each = Passes.cost(request.n_outputs)
-            plan = plan_for(n_players, request.budget, rng, each, request.planned)
+            plan = plan_for(n_players, request.budget, rng, request.n_outputs, request.planned)
             draws = select_draws(request, plan.with_values, paired=True)
             return replace(designed(draws), passes=Passes(plan.degrees))
         if self.unbiased:

@@ -38,8 +38,8 @@ from .search import first_of_each_pair
 PASS = Passes.cost(1)
 """Evaluations that a forward and backward pass counts as, for one output."""
 
-FEWEST, MOST_PLAYERS = 3 * PASS + 1, 512
-"""Evaluations for three passes, or two and values alone; and players whose gradients are solved."""
+MOST_PLAYERS = 512
+"""Players whose gradients are solved."""
 
 _LOG_COMPONENTS, _SD_COMPONENTS = math.log(5e-3), 4.0
 """Centre and standard deviation of the logarithms of the variances of larger sets and of the noise
@@ -355,7 +355,7 @@ def plan_for(
     n_players: int,
     budget: int,
     rng: np.random.Generator,
-    each: int = PASS,
+    n_outputs: int = 1,
     planned: int | None = None,
 ) -> Plan:
     """Return the readings that a budget pays for: the ends, the middle, then further pairs.
@@ -363,7 +363,7 @@ def plan_for(
     With N evaluations of M players, gradients get .6 of N^⅓ M^⅔, or all where that is more. N is
     `planned` where a tolerance may end the row earlier.
     """
-    fewest = 3 * each + 1
+    each, fewest = Passes.cost(n_outputs), Passes.fewest_evaluations(n_outputs)
     if budget < fewest:
         raise BudgetError(f"needs at least {fewest} evaluations for gradients.", fewest)
     planned = planned or budget
