@@ -141,10 +141,10 @@ def losing_table(results: pd.DataFrame) -> str:
     falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
     lines = [
         f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
-        f"{len(cells)} cells; the ratio of errors has the median {cells['ratio'].median():.2f} and "
-        f"is at most {cells['ratio'].max():.2f}. Intervals contain .90 to .99 of exact values in "
-        f"{honest.sum()}. "
-        f"The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
+        f"{len(cells)} cells (task, players, budget). The ratio of errors has the median "
+        f"{cells['ratio'].median():.2f} and is at most {cells['ratio'].max():.2f}. Intervals "
+        f"contain .90 to .99 of exact values in {honest.sum()}. The error falls with twice the "
+        f"evaluations in {falls.sum()} of {len(falls)}. "
         f"{compared_with_partition(results)} Cells with a ratio of at least 1.05:",
         "",
         "| task | players | evaluations a player | best peer | ratio | coverage |",
