@@ -271,11 +271,11 @@ def table(means: pd.DataFrame) -> str:
     """Return a table in Markdown."""
     rows = means.reset_index()
     names = [f"{name:g}" if isinstance(name, float) else str(name) for name in rows.columns]
-    lines = [names, ["---"] * len(names)]
-    lines += [[f"{entry:.2f}" if isinstance(entry, float) else
+    cells = [[f"{entry:.2f}" if isinstance(entry, float) else
                f"{entry:,}" if isinstance(entry, int) else str(entry) for entry in row]
               for row in rows.itertuples(index=False)]  # fmt: skip
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [f"| {' | '.join(line)} |" for line in (names, *cells)]
+    return "\n".join([lines[0], "|" + "---|" * len(names), *lines[1:]])
 
 
 def main() -> None:

@@ -141,9 +141,10 @@ def losing_table(results: pd.DataFrame) -> str:
     falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
     lines = [
         f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
-        f"{len(cells)} cells; ratio: median {cells['ratio'].median():.2f}, largest "
-        f"{cells['ratio'].max():.2f}. Intervals hold .90 to .99 in {honest.sum()}. "
-        f"The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
+        f"{len(cells)} cells (task, players, budget). The ratio of errors has the median "
+        f"{cells['ratio'].median():.2f} and is at most {cells['ratio'].max():.2f}. Intervals "
+        f"contain .90 to .99 of exact values in {honest.sum()}. The error falls with twice the "
+        f"evaluations in {falls.sum()} of {len(falls)}. "
         f"{compared_with_partition(results)} Cells with a ratio of at least 1.05:",
         "",
         "| task | players | evaluations a player | best peer | ratio | coverage |",
@@ -164,8 +165,8 @@ def compared_with_partition(results: pd.DataFrame) -> str:
         table = results.pivot_table(index=CELL, columns="method", values=score)
         both = table[["oddgp", PARTITION]].dropna()
         least = (both["oddgp"] >= both[PARTITION]).sum()
-        texts.append(f"{score} is at least that of shap's Partition in {least} of {len(both)}")
-    return "Its " + "; its ".join(texts) + "."
+        texts.append(f"by {score} in {least} of {len(both)}")
+    return f"It is at least as good as shap's Partition {', '.join(texts)}."
 
 
 def task_table(results: pd.DataFrame) -> str:
@@ -222,9 +223,9 @@ def rule_of_thumb(results: pd.DataFrame) -> str:
     largest, half, fifth = map(text, least.median())
     return (
         f"**Rule of thumb:** {largest} evaluations per player for the ten largest attributions "
-        f"(eight of them are found), {half} for an error below .5, {fifth} for an error below .2: "
-        "medians of this table, which has the evaluations per player from which on `oddgp` "
-        "reaches each.\n\n" + "\n".join(lines)
+        f"(eight of them are found), {half} for an error below .5, {fifth} for an error below .2. "
+        "These are medians of the table: evaluations per player at which `oddgp` reaches each "
+        "goal.\n\n" + "\n".join(lines)
     )
 
 

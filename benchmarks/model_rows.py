@@ -330,9 +330,9 @@ def sentence(cells: pd.DataFrame) -> str:
     fewer = 1 / many[["rows / permutation", "rows / all"]].median()
     return (
         "With 100 or 1,000 background rows, `oddgp` with `max_model_rows` reaches the error of "
-        f"shap's permutation explainer with {fewer.iloc[0]:.0f} times fewer rows of the model, and "
-        f"its own error with all background rows with {fewer.iloc[1]:.1f} times fewer (medians "
-        f"over {len(many)} cases)."
+        f"shap's permutation explainer by running the model on {fewer.iloc[0]:.0f} times fewer "
+        f"rows. Compared with `oddgp` on all background rows, it needs {fewer.iloc[1]:.1f} times "
+        f"fewer (medians over {len(many)} cases)."
     )
 
 

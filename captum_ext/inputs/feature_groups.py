@@ -191,7 +191,8 @@ def _flat(mask: Tensor, tensor: Tensor, name: str) -> IntArray:
     if not fits:
         raise InvalidArgumentError(
             f"{name} has shape {tuple(mask.shape)}, which does not broadcast to "
-            f"its input's {tuple(tensor.shape)}."
+            f"its input's {tuple(tensor.shape)}. Pass a label for each entry of an example, in the "
+            f"shape {(1, *tensor.shape[1:])}."
         )
     expanded = wide.expand(wide.shape[0], *tensor.shape[1:])
     return expanded.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()

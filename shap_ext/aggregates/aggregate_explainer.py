@@ -226,7 +226,8 @@ class AggregateExplainer(ModelExplainer):
         silent = [name for name, answer in named if answer.errors is None]
         if silent and arguments.get("error_bounds"):
             raise InvalidArgumentError(
-                f"error_bounds=True, but {silent[0]} gives no standard errors."
+                f"error_bounds=True, but {silent[0]} gives no standard errors. Leave it out, or "
+                "pass error_bounds=False."
             )
         return answers
 
@@ -336,7 +337,9 @@ class AggregateExplainer(ModelExplainer):
         """
         started = time.time()
         if main_effects:
-            raise InvalidArgumentError("main_effects=True is not supported by aggregates.")
+            raise InvalidArgumentError(
+                "main_effects=True, but aggregates have no main effects. Leave it out."
+            )
         members = self._members()
         arguments = {"silent": checked_flag("silent", silent), **_budget(members, max_evals)}
         if batch_size != "auto":

@@ -163,7 +163,7 @@ def check_columns(n_columns: int, dataset: Dataset, background: Dataset) -> None
     if n_columns != background.values.shape[1]:
         raise InvalidArgumentError(
             f"X has {n_columns} columns, but the masker's background has "
-            f"{background.values.shape[1]}."
+            f"{background.values.shape[1]}. Pass rows with the columns of the background."
         )
 
 

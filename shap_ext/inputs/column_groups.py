@@ -107,14 +107,15 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
             if column in owner:
                 raise InvalidArgumentError(
                     f"groups puts column {names[column]!r} into both {owner[column]!r} and "
-                    f"{group!r}; a column belongs to one player."
+                    f"{group!r}. Name it in one of them only."
                 )
             owner[column] = group
     alone = {names[column] for column in range(len(names)) if column not in owner}
     for group in owner.values():
         if group in alone:
             raise InvalidArgumentError(
-                f"groups names a player {group!r}, which is also the name of a column."
+                f"groups names a player {group!r}, which is also the name of a column. "
+                "Choose another name for the group."
             )
     # Players are in the order of their first columns; a single column has its index as key.
     owners = np.array([owner.get(column, column) for column in range(len(names))], dtype=object)
@@ -165,7 +166,7 @@ def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
                 f"groups[{name!r}] must be a list of columns; got {members!r}."
             )
         if len(members) == 0:
-            raise InvalidArgumentError(f"groups[{name!r}] holds no columns.")
+            raise InvalidArgumentError(f"groups[{name!r}] holds no columns. Leave it out.")
     return [(str(name), members) for name, members in groups.items()]
 
 

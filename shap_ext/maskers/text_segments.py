@@ -76,7 +76,7 @@ class TextSegmentation:
             if not inside or start < 0:
                 raise InvalidArgumentError(
                     f"segments(text) returned {segment!r} as entry {number}, which is "
-                    f"{'empty' if not inside else 'not in the text behind the entries before it'}. "
+                    f"{'empty' if not inside else 'not in the text after the entries before it'}. "
                     "Return the segments in their order, as they are in the text."
                 )
             end = start + len(inside)

@@ -50,7 +50,7 @@ class Exact(Estimator[FullDesign]):
         if n_players > MAX_PLAYERS:
             raise BudgetError(
                 f"Exact enumeration takes 2^{n_players} evaluations for {n_players} players; the "
-                f"limit is {MAX_PLAYERS} players. Group players, or choose a randomised estimator."
+                f"limit is {MAX_PLAYERS} players. Group players, or choose oddgp (captum: OddGP)."
             )
         return int(2**n_players)
 

@@ -92,11 +92,11 @@ class Difference:
                 subject="repeated values",
             )
             return
-        held = "Error bars hold that noise; repeats= evaluates each coalition several times."
+        held = "Error bars include this noise; repeats=2 evaluates each coalition twice."
         if self.cause == "shared noise":
             held = (
-                "All rows of a batch share that noise, such as one dropout mask, and error bars "
-                "cannot hold it."
+                "All rows of a batch share this noise, such as one dropout mask, so error bars "
+                "cannot include it."
             )
         warn_user(
             f"The model is not deterministic: it returned {first} and {second} for the same "

@@ -59,7 +59,7 @@ class SmallBudget:
         if self.sum_of_prior_shares > 0:
             of_prior = (
                 f" {self.sum_of_prior_shares / self.n_rows:.0%} of their variance over the players "
-                "is not determined by the model, but is the prior, which expects all to be equal."
+                "is still unknown; there, the method assumes that all are equal."
             )
         limit, budget = settings.limit_name, settings.budget_name
         remedy = f"Raise {budget} to {self.useful} at least."

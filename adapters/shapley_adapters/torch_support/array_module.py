@@ -61,9 +61,9 @@ def warn_in_training_mode(model: Any) -> None:
     names = changing_layers(model)
     if names:
         warn_user(
-            f"The model is in training mode, in which {', '.join(names)} make its output "
-            "random or dependent on the batch, or change with each call. Error bars include that "
-            "with repeats alone. Call model.eval() first."
+            f"The model is in training mode, in which {', '.join(names)} can make its "
+            "output random, dependent on the batch, or different in each call. Call model.eval() "
+            "first. Without repeats=, error bars leave out such noise."
         )
 
 
