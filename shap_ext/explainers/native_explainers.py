@@ -111,7 +111,9 @@ class NativeExplainer:
         weights = game.background_weights
         if self.is_linear:
             return _linear_values(self.structure, game.rows, game.background, weights)
-        return None if weights is not None else self._tree_values(game.rows, data=game.background)
+        if weights is not None or scipy.sparse.issparse(game.background):
+            return None  # of sparse rows, shap's C code would only print an error
+        return self._tree_values(game.rows, data=game.background)
 
     def _tree_values(self, rows: Table, **options: Any) -> tuple[FloatArray, FloatArray] | None:
         """Return what shap says of rows; the first call builds its explainer with `options`."""

@@ -67,29 +67,6 @@ def test_both_pictures_have_the_unit_of_the_attributions(sign):
     assert label == f"attributions: up to {np.abs(values.sum(2)).max():.3g}"
 
 
-@pytest.mark.parametrize(
-    ("sign", "factor", "method"),
-    [
-        (sign, factor, ["heat_map", "blended_heat_map", "masked_image"][(place + factor) % 3])
-        for place, sign in enumerate(["all", "absolute_value", "positive", "negative"])
-        for factor in (0, -1, 1)
-    ],
-)
-def test_zeros_and_one_sign_are_drawn(factor, sign, method):
-    if (sign, method) == ("all", "masked_image"):
-        pytest.skip("captum refuses it")
-    values, errors = image()
-    original = np.random.default_rng(1).random(values.shape)
-    _, (picture, error_picture) = draw_unshown(
-        factor * np.abs(values), errors, sign=sign, method=method, original_image=original
-    )
-    is_blank = factor == 0 or (sign, factor) in [("positive", -1), ("negative", 1)]
-    assert (np.asarray(picture.get_array()) == 0).all() == is_blank
-    low, high = picture.get_clim()
-    assert low < high or method == "masked_image"
-    assert error_picture.get_clim() == pytest.approx((0, errors.sum(2).max()))
-
-
 @pytest.mark.parametrize("unknown", [0, np.nan])
 def test_errors_of_zero_and_unknown_errors_are_drawn(unknown):
     values, errors = image()

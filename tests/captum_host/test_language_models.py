@@ -87,19 +87,6 @@ def test_sequences_and_tokens_get_their_shapley_values(row):
     assert result.output_tokens == TARGET.split()
 
 
-@pytest.mark.parametrize("make", [Exact, ShapleyValues])
-def test_the_device_of_a_model_may_be_a_text(make):
-    class Model(TinyLanguageModel):
-        device: Any = "cpu"
-
-    explainer = LLMAttribution(make(Model()), TOKENIZER)
-    result = explainer.attribute(text_tokens(), TARGET)
-    torch.testing.assert_close(result.seq_attr.double(), by_hand()[0], rtol=0, atol=1e-5)
-    assert explainer.device == torch.device("cpu")
-    without = LLMAttribution(make(Model()), TOKENIZER).attribute(text_tokens())
-    assert without.seq_attr.device.type == "cpu"
-
-
 def test_agrees_with_captums_exact_method_at_a_fraction_of_its_passes():
     of_captum = captum.attr.LLMAttribution(ShapleyValues(MODEL), TOKENIZER)
     target = torch.tensor(TOKENIZER.encode(TARGET, add_special_tokens=False))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from captum.attr import FeatureAblation, ProductBaselines, ShapleyValueSampling, TextTemplateInput
 
-from captum_ext import Best, Exact, LLMAttribution, OddGP, RandomOrder
+from captum_ext import Exact, LLMAttribution, OddGP, RandomOrder
 from shapley_adapters.errors import BudgetError
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.language_models import (
@@ -58,12 +58,6 @@ def check_exact(result, wanted):
     assert not result.seq_standard_error.any()
 
 
-@pytest.mark.parametrize("method", [Exact, OddGP, Best])
-def test_few_cases_are_integrated_exactly(method):
-    result = explained(method(MODEL, seed=0), ProductBaselines(FEW))
-    check_exact(result, oracle(list(itertools.product(*FEW))))
-
-
 def test_groups_of_a_dict_and_repeated_values():
     values = {"first": "cat", "second": "sat", "third": "mat"}
     together = [("dog", "ran"), ("the", "on"), ("the", "on")]
@@ -95,24 +89,6 @@ def test_captums_methods_get_the_means_too():
     np.testing.assert_allclose(result.seq_attr, wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["product", "function"])
-@pytest.mark.parametrize("method", [Exact, OddGP, RandomOrder])
-def test_many_cases_have_honest_errors(method, kind):
-    wanted = oracle(list(itertools.product(*MANY)))[:, 0]
-    baselines: Any = ProductBaselines(MANY)
-    if kind == "function":
-        baselines = lambda: [random.choice(values) for values in MANY]  # noqa: E731
-    errors, bars = [], []
-    for seed in range(12):
-        result = explained(method(MODEL, seed=seed), baselines)
-        errors.append(result.seq_attr.numpy() - wanted)
-        bars.append(result.seq_standard_error.numpy())
-        assert (bars[-1] > 0).all()
-    # 36 errors over their bars, of which players of one seed depend on each other.
-    assert 0.5 < np.mean(np.square(errors)) / np.mean(np.square(bars)) < 2
-    assert (np.abs(errors) < 1.96 * np.array(bars)).mean() > 0.8
-
-
 def test_draws_follow_from_the_seed_and_leave_the_generators_alone():
     states = random.getstate(), np.random.get_state(legacy=False)["state"]["key"].tolist()  # noqa: NPY002
     one, same, other = (
@@ -128,31 +104,7 @@ def test_a_budget_that_pays_for_no_errors_is_refused():
         explained(Exact(MODEL), ProductBaselines(MANY), n_samples=8)
 
 
-def test_functions_that_always_return_the_same_are_right_too():
-    fixed = FEW[0][0], FEW[1][0], FEW[2][0]
-    result = explained(Exact(MODEL, seed=0), lambda: list(fixed))
-    torch.testing.assert_close(
-        result.seq_attr, torch.as_tensor(oracle([fixed])[:, 0]), rtol=0, atol=1e-8
-    )
-
-
 # Trials
-
-
-def test_trials_are_averaged_as_captums_are():
-    wanted = oracle(list(itertools.product(*MANY)))[:, 0]
-    one = [explained(Exact(MODEL, seed=seed), ProductBaselines(MANY)) for seed in range(8)]
-    four = [
-        explained(Exact(MODEL, seed=seed), ProductBaselines(MANY), num_trials=4)
-        for seed in range(8)
-    ]
-    bars = [np.mean([r.seq_standard_error.numpy() ** 2 for r in part]) for part in (one, four)]
-    assert bars[0] / bars[1] == pytest.approx(4, rel=0.3)
-    errors = np.array([r.seq_attr.numpy() - wanted for r in four])
-    assert 0.4 < np.mean(errors**2) / bars[1] < 2.5
-    for single, mean in zip(one, four, strict=True):
-        assert mean.estimate.evaluations.tolist() == [4 * int(single.estimate.evaluations[0])]
-        assert not torch.equal(single.seq_attr, mean.seq_attr)
 
 
 def test_trials_of_an_exact_result_are_not_repeated():

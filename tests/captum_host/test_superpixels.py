@@ -41,13 +41,6 @@ def test_cells_of_a_number_of_segments_are_squares_in_images_of_any_shape():
     np.testing.assert_array_equal(mask[0, 0], np.arange(16).reshape(2, 8).repeat(2, 0).repeat(2, 1))
 
 
-def test_volumes():
-    mask = captum_ext.superpixels(VOLUMES, (2, 1, 2))
-    assert mask.shape == (2, 1, 4, 6, 8)
-    halves = np.arange(4)[:, None, None] // 2 * 2 + np.arange(8) // 4
-    np.testing.assert_array_equal(mask[0, 0], np.broadcast_to(halves, (4, 6, 8)))
-
-
 @pytest.mark.parametrize("segments", [1, 8, 24, 100])
 def test_cells_of_volumes_are_nearly_cubes(segments):
     mask = captum_ext.superpixels(VOLUMES, segments)[0, 0].numpy()

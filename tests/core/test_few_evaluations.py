@@ -103,20 +103,6 @@ def test_errors_fall_with_the_budget(make, least, estimator):
     assert 0.9 < np.mean(held) < 0.995
 
 
-@pytest.mark.parametrize("per_player", [2, 2.5, 5])
-def test_one_order_is_exact_for_games_of_pairs(per_player):
-    rng = np.random.default_rng(0)
-    weights, pairs = rng.normal(size=N_PLAYERS), np.triu(rng.normal(size=(N_PLAYERS, N_PLAYERS)), 1)
-    exact = weights + (pairs + pairs.T).sum(axis=1) / 2
-    for estimator in (core.LeastSquares(), core.RandomOrder()):
-        found = estimate(
-            lambda z: z @ weights + ((z @ pairs) * z).sum(axis=1),
-            estimator,
-            round(per_player * N_PLAYERS),
-        )
-        np.testing.assert_allclose(found.values[0, :, 0], exact, atol=1e-9)
-
-
 @pytest.mark.filterwarnings(FEW)
 @pytest.mark.parametrize("budget", [20, 60, 100, 250])
 def test_few_evaluations_are_linear_in_the_game(budget):

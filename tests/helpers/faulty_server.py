@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.error import HTTPError
 
 import numpy as np
 
@@ -106,11 +107,15 @@ class FaultyServer:
     def ask(self, rows):
         """Be the client: the outputs of rows, (n, D)."""
         body = json.dumps(np.asarray(rows).tolist()).encode()
-        with urllib.request.urlopen(urllib.request.Request(self.url, body), timeout=30) as reply:
-            return np.array(json.loads(reply.read()))
+        try:
+            with urllib.request.urlopen(self.url, body, timeout=30) as reply:
+                return np.array(json.loads(reply.read()))
+        except HTTPError as error:
+            error.close()
+            raise
 
     def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_):

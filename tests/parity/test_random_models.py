@@ -52,15 +52,6 @@ HOSTS = pytest.mark.parametrize("explain", [by_shap, by_captum])
 
 
 @HOSTS
-@pytest.mark.parametrize("n_rows", [1, 5])
-@pytest.mark.parametrize("budget", ["auto", 101, 1000])
-def test_noise_is_warned_of(explain, n_rows, budget):
-    """With the default budget, with one that sampling cannot spend, and with more than there is."""
-    with WARNING:
-        explain(Counted(noise=0.3), ROWS[:n_rows], budget)
-
-
-@HOSTS
 def test_rows_without_features_tell_when_nothing_is_left(explain):
     """An even budget is spent to the last evaluation; five rows hold the same empty coalition."""
     model = Counted(noise=0.3)
@@ -161,28 +152,6 @@ def test_dropout_that_hides_behind_a_function():
     assert len(found) == 1
 
 
-def test_one_value_for_the_batch():
-    rng = np.random.default_rng(0)
-
-    def total(x):
-        return x.tanh().sum() + 0.5 * float(rng.normal())
-
-    with WARNING:
-        captum_ext.RandomOrder(total, seed=0).attribute(torch.as_tensor(ROWS))
-
-
-def test_members_of_aggregates():
-    with WARNING:
-        explainer = shap.Explainer(
-            Counted(noise=0.3),
-            np.zeros((1, N_FEATURES)),
-            algorithm="centroid",
-            explainers=["oddgp", "randomorder"],
-            seed=0,
-        )
-        explainer(ROWS)
-
-
 def test_values_of_each_examples_own_are_not_compared():
     """Two examples with baselines, targets or arguments of their own are different games."""
     x = torch.as_tensor(ROWS[:2])
@@ -210,14 +179,39 @@ def attributions_of_smooth():
     return exact
 
 
+def chance(x):
+    return 0.5 + 0.4 * np.tanh(smooth(x) / 2)
+
+
 def noisy(level, seed, kind="equal"):
+    """Return a model with noise, or one whose answers are labels or the means of ten labels."""
     rng = np.random.default_rng(seed)
 
     def answer(x):
-        scale = {"equal": 1.0, "growing": 0.3 + x.mean(axis=1)}[kind]
-        return smooth(x) + level * scale * rng.normal(size=len(x))
+        if kind in N_LABELS:
+            return rng.binomial(N_LABELS[kind], chance(x)) / N_LABELS[kind]
+        noise = level * rng.normal(size=len(x))
+        scales = {"growing": 0.3 + x.mean(axis=1), "rare": 3.0 * (rng.random(len(x)) < 0.05)}
+        return smooth(x) + noise * scales.get(kind, 1.0)
 
     return answer
+
+
+N_LABELS = {"labels": 1, "ratings": 10}
+
+
+def shared_noise():
+    rng = np.random.default_rng(0)
+    return Joint(lambda x: np.tanh(x).sum(axis=1) + 0.3 * rng.normal())
+
+
+def exact_of(kind, algorithm="enumeration", **options):
+    """Return what is estimated, by all coalitions."""
+    explainer = shap.Explainer(
+        chance if kind in N_LABELS else smooth, np.zeros((1, N_FEATURES)), algorithm=algorithm,
+        seed=0, **options,
+    )  # fmt: skip
+    return explainer(np.ones((1, N_FEATURES)), max_evals=2**N_FEATURES, silent=True).values[0]
 
 
 def estimates(algorithm, model_of_seed, n_seeds=30, options=None, **budget):
@@ -250,10 +244,9 @@ def mean_square(found):
 
 
 def coverage(algorithm, level, kind="equal", n_seeds=30, options=None, **budget):
-    exact, background = attributions_of_smooth(), np.zeros((1, N_FEATURES))
+    exact = exact_of(kind)
     if options and "graph" in options:
-        explainer = shap.Explainer(smooth, background, algorithm=algorithm, seed=0, **options)
-        exact = explainer(np.ones((1, N_FEATURES)), max_evals=2**N_FEATURES, silent=True).values[0]
+        exact = exact_of(kind, algorithm, **options)
     found = estimates(algorithm, lambda seed: noisy(level, seed, kind), n_seeds, options, **budget)
     return share_inside(found, exact)
 
@@ -325,38 +318,11 @@ def test_standard_errors_hold_tiny_noise():
     assert mean_square(found) < 1 + 3 * 0.18
 
 
-def labels_of(seed, chance):
-    """Return a model that answers 1 with a chance, else 0."""
-    rng = np.random.default_rng(seed)
-    return lambda x: (rng.random(len(x)) < chance(x)).astype(float)
-
-
-def chance_of_smooth(x):
-    return 0.5 + 0.4 * np.tanh(smooth(x) / 2)
-
-
-@pytest.mark.filterwarnings("ignore:The model is not deterministic")
-def test_labels_that_are_equal_by_chance_are_random_all_the_same():
-    """Two pairs of labels are equal by chance in two of five calls; those here are chosen."""
-    found = estimates("leastsquares", lambda seed: labels_of(seed, chance_of_smooth), max_evals=200)
-    assert np.mean([one.value_errors.any() for one in found]) > 0.9
-    assert all(one.model_rows[0] + one.check_evaluations <= 1.05 * 200 for one in found)
-    rng = np.random.default_rng(0)
-    table = (np.arange(2**N_FEATURES)[:, None] >> np.arange(N_FEATURES)) % 2 == 1
-    chances = chance_of_smooth(table.astype(float))
-    orders = np.array([rng.permutation(N_FEATURES) for _ in range(4000)])
-    exact, powers = np.zeros(N_FEATURES), 2 ** np.arange(N_FEATURES)
-    for order in orders:
-        steps = chances[np.concatenate([[0], np.cumsum(powers[order])])]
-        exact[order] += np.diff(steps) / len(orders)
-    assert share_inside(found, exact) > 0.87
-
-
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
 def test_random_labels_of_rows_whose_designs_have_different_lengths():
     """SHEAR's designs depend on the row, and rows whose labels differ are solved alone."""
     explainer = shap.Explainer(
-        labels_of(0, chance_of_smooth), np.zeros((1, N_FEATURES)), algorithm="shear", seed=0
+        noisy(0.0, 0, "labels"), np.zeros((1, N_FEATURES)), algorithm="shear", seed=0
     )
     explainer(ROWS, max_evals=150, silent=True)
     estimate = explainer.last_estimate
@@ -404,35 +370,6 @@ def test_repeats():
         explainer(ROWS[:2], max_evals=20, repeats=10, silent=True)
 
 
-@pytest.mark.filterwarnings("ignore:The model is not deterministic")
-@pytest.mark.parametrize(("budget", "kind"), [(40, "normal"), (90, "normal"), (90, "rare")])
-def test_small_calls_hold_noise(budget, kind):
-    """The bound is .9 less two standard errors of 30 rows whose errors have a common part."""
-
-    def model_of(seed):
-        rng = np.random.default_rng(seed)
-
-        def model(x):
-            noise = rng.normal(size=len(x))
-            return smooth(x) + (
-                noise if kind == "normal" else 3 * noise * (rng.random(len(x)) < 0.05)
-            )
-
-        return model
-
-    for algorithm in ("oddgp", "leastsquares"):
-        found = estimates(algorithm, model_of, max_evals=budget)
-        assert share_inside(found, attributions_of_smooth()) > 0.85
-
-
-@HOSTS
-def test_noise_that_a_batch_shares_is_told(explain):
-    rng = np.random.default_rng(0)
-    model = Joint(lambda x: np.tanh(x).sum(axis=1) + 0.3 * rng.normal())
-    with pytest.warns(ShapleyExtWarning, match="All rows of a batch share that noise"):
-        explain(model, ROWS, 101)
-
-
 # Rows that influence each other
 
 
@@ -458,34 +395,7 @@ class Joint:
         return torch.as_tensor(self(x.numpy()))
 
 
-INFLUENCE = pytest.warns(
-    ShapleyExtWarning, match=r"(?s)rows of a batch influence each other.*perturbations_per_eval=1"
-)
-
-
-@HOSTS
-@pytest.mark.parametrize("function", [centred, softmax_over_rows])
-@pytest.mark.parametrize("n_rows", [1, 5])
-@pytest.mark.parametrize("budget", ["auto", 1000])
-def test_rows_that_influence_each_other_are_told_from_noise(explain, function, n_rows, budget):
-    with INFLUENCE as caught:
-        explain(Joint(function), ROWS[:n_rows], budget)
-    assert not any("deterministic" in str(one.message) for one in caught)
-
-
-@HOSTS
-@pytest.mark.parametrize("budget", [60, 101])
-def test_a_small_budget_tells_them_apart_if_it_can(explain, budget):
-    with pytest.warns(ShapleyExtWarning, match="rows of a batch influence each other"):
-        explain(Joint(centred), ROWS, budget)
-
-
-@HOSTS
-@pytest.mark.parametrize("noise", [0.3, 0.01])
-def test_noise_is_not_taken_for_influence(explain, noise):
-    with WARNING as caught:
-        explain(Counted(noise=noise), ROWS, "auto")
-    assert not any("The rows of a batch influence" in str(one.message) for one in caught)
+INFLUENCE = r"(?s)rows of a batch influence each other.*perturbations_per_eval=1"
 
 
 @pytest.mark.filterwarnings("error")

@@ -140,19 +140,6 @@ def test_other_inputs_of_shap(kind):
 # The models of captum's users
 
 
-class Recurrent(torch.nn.Module if torch else object):  # type: ignore[misc]
-    """A GRU whose state is that of a batch of one series."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layer = torch.nn.GRU(2, 3, batch_first=True).double()
-        self.register_buffer("state", torch.zeros(1, 1, 3, dtype=torch.float64))
-
-    def forward(self, x):
-        return self.layer(x, self.state)[0][:, -1]
-
-
 def of_one_example(model, x, method="Exact", **options):
     """Return attributions, and those of captum's own exact method."""
     with ONE_ROW as caught:
@@ -165,42 +152,6 @@ def of_one_example(model, x, method="Exact", **options):
         wanted = ShapleyValues(model).attribute(x, **options)
     torch.testing.assert_close(made.float(), wanted.float(), rtol=1e-4, atol=1e-5)
     return made
-
-
-def series():
-    return torch.as_tensor(ROWS).reshape(3, 3, 2)[:1]
-
-
-@pytest.mark.parametrize("per_eval", [None, 16])
-def test_a_state_of_one_series(per_eval):
-    options = {} if per_eval is None else {"perturbations_per_eval": per_eval}
-    model = Recurrent()
-    with ONE_ROW:
-        made = captum_ext.Exact(model, seed=0).attribute(series(), target=1, **options)
-    plain_gru = lambda x: model.layer(x, model.state.repeat(1, len(x), 1))[0][:, -1]  # noqa: E731
-    wanted = captum_ext.Exact(plain_gru, seed=0).attribute(series(), target=1)
-    torch.testing.assert_close(made, wanted)
-    if per_eval is None:
-        of_one_example(model, series(), target=1)
-
-
-def test_further_arguments_of_each_example():
-    scales = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
-
-    def forward(x, scale):
-        return torch.as_tensor(plain(x)) * scale[:, None]
-
-    def single(x, scale):
-        assert len(x) == len(scale) == 1
-        return forward(x, scale)
-
-    def explain(model):
-        x = torch.as_tensor(ROWS)
-        return captum_ext.Exact(model).attribute(x, 0, target=1, additional_forward_args=scales)
-
-    with ONE_ROW:
-        found = explain(single)
-    torch.testing.assert_close(found, explain(forward))
 
 
 def test_derivatives_of_a_single_row():
@@ -223,39 +174,6 @@ def test_derivatives_of_a_single_row():
     wanted, of_batches = explain(net)
     torch.testing.assert_close(found, wanted)
     np.testing.assert_array_equal(estimate.cooperators, of_batches.cooperators)
-
-
-@pytest.mark.parametrize("way", ["conditional", "future", "several draws"])
-def test_other_ways_of_captum(way):
-    def single(x):
-        assert len(x) == 1
-        return torch.as_tensor(plain(x))
-
-    def explain(model):
-        x, baselines = torch.as_tensor(ROWS), 0
-        method = captum_ext.OddGP(model, seed=0)
-        if way == "conditional":
-            baselines = captum_ext.conditional.Gaussian(torch.as_tensor(DATA), draws=2, seed=0)
-        if way == "several draws":
-            baselines = captum_ext.BaselineDistribution(torch.as_tensor(BACKGROUND))
-        if way == "future":
-
-            def future(x):
-                made = torch.futures.Future()
-                made.set_result(model(x))
-                return made
-
-            method = captum_ext.OddGP(future, seed=0)
-            return method.attribute_future(x, baselines, target=0, n_samples=40).wait()
-        return method.attribute(x, baselines, target=0, n_samples=40)
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = explain(single)
-    assert ["one row at a time" in str(one.message) for one in caught] == [True], list(
-        map(str, caught)
-    )
-    torch.testing.assert_close(found, explain(lambda x: torch.as_tensor(plain(x))))
 
 
 def test_graphs_of_pytorch_geometric():

@@ -49,25 +49,6 @@ def test_values_of_a_normal_distribution():
     np.testing.assert_allclose(total, MODEL(ROWS), rtol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "budget"),
-    [("enumeration", "auto"), ("oddgp", 50), ("leastsquares", 50), ("randomorder", 50)],
-)
-def test_intervals_hold_the_noise_of_draws(algorithm, budget):
-    """30 rows of games of their own: the share inside has a standard error of at most .03."""
-    inside = []
-    for seed in range(15):
-        data, model = correlated_rows(200, N_FEATURES, seed), Quadratic(N_FEATURES, seed)
-        _, estimate = explained(
-            Gaussian(data, draws=8, seed=seed), algorithm, model, data[:2], seed, max_evals=budget
-        )
-        low, high = estimate.interval()
-        exact = exact_values(model, data, data[:2])
-        inside.append((low[..., 0] <= exact) & (exact <= high[..., 0]))
-        assert estimate.value_errors.all()
-    assert 0.95 - 3 * 0.03 < np.mean(inside) < 0.999
-
-
 def test_intervals_of_an_enumeration_know_how_few_draws_tell_the_noise():
     budgets = (84, 300)
     few, many = (
@@ -313,19 +294,6 @@ def test_forests_predict_nearly_as_well_as_the_distribution_itself():
     marginal = mse_v(model, train[:100], test).mean[0]
     forest = mse_v(model, Forest(train), test).mean[0]
     assert 0.9 * best < forest < best + 0.4 * (marginal - best)
-
-
-def test_forests_leave_independent_columns_alone():
-    """Values of rows of the distribution itself. Without tests, Forest errs 1.5 times as much."""
-    off = {Forest: 0.0, Empirical: 0.0}
-    for seed in range(4):
-        data = np.random.default_rng(seed).normal(size=(310, 3))
-        data, rows, model = data[:300], data[300:], Quadratic(3, seed)
-        exact = normal_shapley_values(rows, np.zeros(3), np.eye(3), model.expected)
-        for masker in off:
-            found, _ = explained(masker(data), "enumeration", model, rows)
-            off[masker] += np.abs(found.values - exact).sum()
-    assert off[Forest] < 0.8 * off[Empirical]
 
 
 def test_forests_with_columns_that_tell_all_or_nothing():

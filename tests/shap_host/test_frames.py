@@ -12,7 +12,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from slicer.slicer_internal import UnifiedDataHandler
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters.errors import InvalidArgumentTypeError
 from tests.shap_host.games import ROUNDING, Seen, oracle_of_frame
 
 pytestmark = pytest.mark.versions
@@ -197,42 +196,3 @@ def test_an_explanation_does_not_visit_each_cell(monkeypatch):
     of_groups = grouped(np.eye(3)[np.arange(300) % 3])
     assert len(visited) < 300
     assert of_groups[1].display_data.tolist() == ["Feature 1", 0.0]
-
-
-@pytest.mark.parametrize("form", ["numbers", "mixed", "nullable"])
-@pytest.mark.parametrize("algorithm", ["best", "oddgp", "enumeration"])
-def test_columns_of_one_name_are_features_of_their_own(form, algorithm):
-    frame = FRAME[["number", "whole", "flag", "whole"]].set_axis(["a", "b", "a", "c"], axis=1)
-    if form == "numbers":
-        frame = frame.astype(float)
-    if form == "nullable":
-        frame = frame.convert_dtypes()
-
-    def model(table):
-        assert list(table.columns) == list("abac")
-        assert form == "nullable" or list(table.dtypes) == list(frame.dtypes)
-        a, b, flag, c = (table.iloc[:, place].to_numpy(dtype=float) for place in range(4))
-        return a * b + flag * c
-
-    numbers = frame.to_numpy(dtype=float)
-    explained = shap.Explainer(model, frame[:5], algorithm=algorithm, seed=0)(frame[9:11])
-    plain = shap.Explainer(
-        lambda x: x[:, 0] * x[:, 1] + x[:, 2] * x[:, 3], numbers[:5], algorithm="enumeration"
-    )(numbers[9:11])
-    np.testing.assert_allclose(explained.values, plain.values, **ROUNDING)
-    assert list(explained.feature_names) == list("abac")
-    joined = shap.Explainer(model, frame[:5], algorithm=algorithm, groups={"u": [0, 2]}, seed=0)(
-        frame[9:11]
-    )
-    assert joined.feature_names == ["u", "b", "c"]
-
-
-def test_cohorts_of_rows_with_texts_are_named_by_labels():
-    model = lambda frame: frame["number"].to_numpy() * (frame["text"] == "red").to_numpy()  # noqa: E731
-    frame = FRAME[["number", "text", "whole"]]
-    sv = shap.Explainer(model, frame[:5], algorithm="oddgp")(frame, error_bounds=True)
-    with pytest.raises(InvalidArgumentTypeError, match="cohorts=2 .* feature 'text' hold str"):
-        sv.cohorts(2)
-    by_label = sv.cohorts(sv[:, "text"].data.astype(str))  # what the message says
-    assert sorted(by_label.cohorts) == sorted(COLOURS)
-    assert len(sv[:, ["number", "whole"]].cohorts(2).cohorts) == 2

@@ -15,7 +15,6 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     NoExpectedValueError,
-    ShapleyExtWarning,
 )
 from tests.shap_host.games import ROUNDING, Seen, curved, curved_columns, probability, rows
 
@@ -251,42 +250,3 @@ def test_shares_that_are_too_small_say_what_they_need(member, needed):
     with pytest.raises(BudgetError, match=f"(?i){member} needs at least {needed}") as raised:
         build(background=rows(2, 9), name="ava", explainer=member)(x, max_evals=needed - 1)
     assert pickle.loads(pickle.dumps(raised.value)).needed == needed
-
-
-@pytest.mark.parametrize(
-    ("link", "algorithm"),
-    [("logit", "enumeration"), (shap.links.logit, "oddgp"), ("logit", "leastsquares")],
-)
-def test_the_logit_of_probabilities_of_0_and_1_is_that_of_kernel_explainer(link, algorithm):
-    def chance(x):  # 0 and 1 for many rows
-        return np.clip(0.5 + x @ [1.0, -2.0, 0.5], 0, 1)
-
-    background, x = rows(1, 3, seed=4), rows(6, 3)
-    explainer = shap.Explainer(chance, background, link=link, algorithm=algorithm)
-    with pytest.warns(ShapleyExtWarning, match="clipped to 1e-15 and 1 - 1e-15") as warned:
-        got = explainer.shap_values(x, silent=True)
-    assert len([one for one in warned if "clipped" in str(one.message)]) == 1
-    theirs = shap.KernelExplainer(chance, background, link="logit")
-    assert {0.0, 1.0} <= set(chance(x))
-    wanted = theirs.shap_values(x, l1_reg=False, silent=True)
-    np.testing.assert_allclose(got, wanted, atol=1e-6)
-    np.testing.assert_allclose(explainer.expected_value, theirs.expected_value, atol=1e-9)
-
-
-def test_clipped_probabilities_beside_several_background_rows_stay_finite():
-    def chances(x):
-        certain = np.clip(0.5 + x @ [1.0, -2.0, 0.5], 0, 1)
-        return np.column_stack([1 - certain, certain])
-
-    background, x = rows(5, 3, seed=4), rows(6, 3)
-    for linearized in (True, False):
-        explainer = shap.Explainer(
-            chances, background, link="logit", algorithm="enumeration", linearize_link=linearized
-        )
-        with pytest.warns(ShapleyExtWarning, match="clipped"):
-            got = explainer.shap_values(x)
-        assert np.isfinite(got).all()
-        if not linearized:  # as in KernelExplainer
-            theirs = shap.KernelExplainer(chances, background, link="logit")
-            wanted = theirs.shap_values(x, l1_reg=False, silent=True)
-            np.testing.assert_allclose(got, wanted, atol=1e-6)

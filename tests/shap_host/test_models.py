@@ -211,15 +211,6 @@ def test_outputs_in_single_precision_are_added_up_in_double_precision():
     assert sv.values.dtype == sv.base_values.dtype == np.float64
 
 
-def test_outputs_of_several_dimensions_are_flattened():
-    def model(x):
-        return curved_columns(x)[:, :, None] * np.array([1.0, 2.0])
-
-    sv = explain(model)
-    assert sv.shape == (3, 5, 6)
-    np.testing.assert_allclose(sv.values[..., 1], 2 * sv.values[..., 0], **ROUNDING)
-
-
 # Links
 
 

@@ -6,7 +6,6 @@ import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import shap
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
@@ -510,29 +509,6 @@ def test_names_that_matplotlib_cannot_draw_are_drawn_as_text(name):
     names = ["age", "$x_{$", "\ud800", "$x_1$", *NAMES[4:]]
     PLOTS[name](explanation(feature_names=names))
     plt.gcf().savefig(io.BytesIO())
-
-
-def mixed_explanation():
-    data = explanation().data.astype(object)
-    data[:, 1] = np.where(data[:, 0] > 0, "u", "v")
-    data[3, 1] = np.nan
-    data[:, 2] = [*pd.date_range("2020-01-01", periods=N_ROWS)]
-    data[:, 4] = np.where(data[:, 0] > 0, "u", "v")
-    return explanation(data=data)
-
-
-@pytest.mark.parametrize(("name", "words"), [("bmi", "str, float"), ("bp", "Timestamp")])
-def test_what_has_no_place_on_an_axis_is_refused_with_what_to_type(name, words):
-    sv = mixed_explanation()
-    for arguments in ({"shap_values": sv[:, name]}, {"shap_values": sv[:, "age"], "color": sv}):
-        with pytest.raises(InvalidArgumentTypeError, match=rf"(bmi|{name}).*pd\.factorize"):
-            plots.scatter(**arguments, show=False)
-    with pytest.raises(InvalidArgumentTypeError, match=f"feature '{name}'.*{words}"):
-        plots.scatter(sv[:, name], show=False)
-    column = sv[:, name]
-    column.data = pd.factorize(column.data, sort=True)[0]  # what the message says
-    assert len(segments(plots.scatter(column, show=False))) == N_ROWS
-    plots.scatter(sv[:, "pulse"], color=sv[:, "pulse"], show=False)
 
 
 def test_some_unknown_errors_are_drawn_without_bars_and_with_a_warning():
