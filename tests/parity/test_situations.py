@@ -909,7 +909,7 @@ RANDOM = [
             ("noise", partial(noisy.Counted, 0.3), NOISE, product((1, 5), ("auto", 101, 1000))),
             ("small noise", partial(noisy.Counted, 0.01), NOISE, [(5, "auto")]),
             ("noise that a batch shares", noisy.shared_noise,
-             "All rows of a batch share that noise", [(5, 101)]),
+             "All rows of a batch share this noise", [(5, 101)]),
             ("a mean over the batch", partial(noisy.Joint, noisy.centred), noisy.INFLUENCE,
              [(1, "auto"), (5, 60), (5, 101), (5, 1000)]),
             ("a softmax over the batch", partial(noisy.Joint, noisy.softmax_over_rows),
