@@ -10,7 +10,6 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.pipeline.result import percent
 
 from ..shap_internals import copied, set_bounds
 from .features import lines_of_features, order_of_bars
@@ -123,8 +122,9 @@ def bar(
     members = _members(plot, cohorts)
     drawing = plot.draw()
     _draw_errors(drawing, [cohort.sums(members) for cohort in cohorts])
-    label = drawing.axes.get_xlabel()
-    drawing.axes.set_xlabel(f"{label}\nError bars: {percent(level)} intervals", fontsize=13)
+    labels = {cohort.label("Error bars", level) for cohort in cohorts}
+    label = f"{drawing.axes.get_xlabel()}\n{min(labels)}"  # in the alphabet, "Exact" comes last
+    drawing.axes.set_xlabel(label, fontsize=13)
     return plot.finish(drawing.axes)
 
 
@@ -238,7 +238,7 @@ def waterfall(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | No
     set_bounds(without_bounds, None, None, None)
     drawing = plot.draw(shap_values=without_bounds)
     _draw_arrow_errors(drawing, lines, float(explanation.base_values))
-    label = f"Error bars: {percent(level)} intervals"
+    label = intervals.label("Error bars", level)
     drawing.axes.set_xlabel(label, fontsize=12, labelpad=_LABEL_DISTANCE)
     return plot.finish(drawing.axes)
 

@@ -11,7 +11,6 @@ import shap
 
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from .host_plots import Drawing, HostPlot, check_values
@@ -87,7 +86,7 @@ def decision(
     drawing = plot.draw(feature_order=paths.features, xlim=paths.limits(plot), **defaults)
     _draw_bands(drawing, paths)
     axes = drawing.axes
-    axes.set_xlabel(f"{axes.get_xlabel()}\nBands: {percent(level)} intervals", fontsize=13)
+    axes.set_xlabel(f"{axes.get_xlabel()}\n{intervals.label('Bands', level)}", fontsize=13)
     return plot.finish(axes)
 
 

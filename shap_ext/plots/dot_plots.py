@@ -10,7 +10,6 @@ import numpy as np
 
 from shapley_adapters.array_types import BoolArray, FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from ..shap_internals import encoded_features, resolved_order
@@ -135,7 +134,7 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     if is_one:
         drawing = plot.draw(on_current_axes=False)
         _draw_errors(drawing, explanation, intervals)
-        _add_level(drawing.axes, level)
+        _add_label(drawing.axes, intervals.label("bars", level))
         return plot.finish(drawing.axes)
     plot.function(**{**plot.arguments, "show": False})
     axes_of_columns: list[Axes] = pyplot().gcf().axes[: intervals.values.shape[1]]
@@ -144,7 +143,7 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
             *(a[:, feature] for a in (intervals.values, intervals.below, intervals.above))
         )
         _draw_errors(Drawing(axes, axes.get_children()), explanation[:, feature], column)
-    _add_level(axes_of_columns[0], level)
+    _add_label(axes_of_columns[0], intervals.label("bars", level))
     return plot.finish(axes_of_columns[-1])
 
 
@@ -195,9 +194,9 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
         )
 
 
-def _add_level(axes: Axes, level: float) -> None:
-    """Name the level of the error bars on the y axis."""
-    axes.set_ylabel(f"{axes.get_ylabel()}\n(bars: {percent(level)} intervals)")
+def _add_label(axes: Axes, label: str) -> None:
+    """Say on the y axis what the error bars are."""
+    axes.set_ylabel(f"{axes.get_ylabel()}\n({label})")
 
 
 def beeswarm(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
@@ -247,7 +246,7 @@ def beeswarm(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | Non
             and round(float(np.asarray(collection.get_offsets())[0, 1])) == position
         ]
         _draw_bands(axes, in_line, intervals.sums([features]), explanation, features[0])
-    axes.set_xlabel(f"{axes.get_xlabel()}\nBands: {percent(level)} intervals", fontsize=13)
+    axes.set_xlabel(f"{axes.get_xlabel()}\n{intervals.label('Bands', level)}", fontsize=13)
     return plot.finish(axes)
 
 

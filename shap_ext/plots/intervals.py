@@ -12,7 +12,7 @@ import shap
 from shapley_adapters.arguments import checked_probability
 from shapley_adapters.array_types import BoolArray, FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
-from shapley_adapters.pipeline.result import quantiles
+from shapley_adapters.pipeline.result import percent, quantiles
 
 from ..argument_types import Explanation
 
@@ -51,6 +51,12 @@ class Intervals:
     def contain_zero(self) -> BoolArray:
         """Whether each interval contains 0; False where the error is unknown."""
         return (self.lower <= 0) & (self.upper >= 0)
+
+    def label(self, kind: str, level: float) -> str:
+        """Return what error bars or bands are, or that the attributions have no error."""
+        if not (self.below.any() or self.above.any()):
+            return "Exact values"
+        return f"{kind}: {percent(level)} intervals"
 
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Intervals:
         """Return the intervals whose arrays are those of these, changed alike."""

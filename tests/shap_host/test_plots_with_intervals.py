@@ -511,6 +511,19 @@ def test_names_that_matplotlib_cannot_draw_are_drawn_as_text(name):
     plt.gcf().savefig(io.BytesIO())
 
 
+def test_exact_values_are_called_so():
+    widths = np.zeros((N_ROWS, M))
+    exact, half = (explanation(lower_bounds=None, error_std=widths + error) for error in (0, 0.1))
+    for plot in (plots.waterfall, plots.bar, plots.beeswarm, plots.decision):
+        rows = 0 if plot is plots.waterfall else slice(None)
+        assert "Exact values" in plot(exact[rows], show=False).get_xlabel()
+        assert "95 % intervals" in plot(half[rows], show=False).get_xlabel()
+        plt.close("all")
+    assert "(Exact values)" in plots.scatter(exact[:, 0], show=False).get_ylabel()
+    cohorts = {"a": exact, "b": half}
+    assert "95 % intervals" in plots.bar(cohorts, show=False).get_xlabel()
+
+
 def test_some_unknown_errors_are_drawn_without_bars_and_with_a_warning():
     row = explanation()[0]
     for array in (row.lower_bounds, row.upper_bounds, row.error_std):
