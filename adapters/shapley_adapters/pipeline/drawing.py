@@ -14,13 +14,12 @@ from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
-from ..estimators.protocol import Design, Estimator, Solution
+from ..estimators.protocol import Design, Estimator
 from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from ..games.game import Game
 from .designs import PendingRows, RowGroup
-from .result import Estimate
 from .run import CallBudget, Run
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
@@ -460,20 +459,10 @@ class DrawnRun(Run):
         values, errors = self.drawing.means(pending)
         return replace(pending, values=values, errors=errors)
 
-    def record(
-        self,
-        result: Estimate,
-        first_row: int,
-        pending: PendingRows,
-        indices: IntArray | slice,
-        solution: Solution,
-    ) -> None:
-        """Write the solution of some of the rows into the result, and what their draws took."""
-        super().record(result, first_row, pending, indices, solution)
-        if not isinstance(indices, slice):
-            pending = pending.subset_rows(indices)
-        n_of_model = self.drawing.model_rows(pending, self.game.n_backgrounds)
-        result.model_rows[pending.group.rows - first_row] = n_of_model
+    def model_rows(self, pending: PendingRows, counts: IntArray) -> IntArray:
+        """Return the rows of the model that the draws of each row took, (1 or R,)."""
+        del counts  # draws differ in number
+        return self.drawing.model_rows(pending, self.game.n_backgrounds)
 
 
 def can_be_random(run: Run) -> bool:

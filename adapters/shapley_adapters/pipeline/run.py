@@ -451,6 +451,10 @@ class Run:
         part = additive[group.rows[:, None], group.players]
         return replace(solution, values=solution.values + part)
 
+    def model_rows(self, pending: PendingRows, counts: IntArray) -> IntArray:
+        """Return the rows of the model that each row took, by its evaluated coalitions, (R,)."""
+        return (counts + max(0, pending.group.n_passes - 2)) * self.game.n_backgrounds
+
     def record(
         self,
         result: Estimate,
@@ -485,8 +489,7 @@ class Run:
             result.union_errors[rows] = solution.union_errors
         counts = np.minimum(design.table.counts, pending.round_end)
         result.evaluations[rows] = counts + group.n_beside_values
-        n_of_model = counts + max(0, group.n_passes - 2)
-        result.model_rows[rows] = n_of_model * self.game.n_backgrounds
+        result.model_rows[rows] = self.model_rows(pending, counts)
         if pending.errors is not None:
             mean_errors = np.sqrt(pending.errors.variances.mean(axis=1, keepdims=True))
             result.value_errors[rows] = pending.errors.in_units_of_values(mean_errors)[:, 0]
