@@ -106,7 +106,7 @@ def bar(
     --------
     >>> import numpy as np
     >>> import shap_ext
-    >>> model = lambda x: np.sin(x).sum(axis=1) ** 2
+    >>> model = lambda x: np.exp(x @ np.linspace(-1, 1, 12))
     >>> explainer = shap_ext.OddGPExplainer(model, np.zeros((1, 12)), seed=0)
     >>> explanation = explainer(np.ones((3, 12)), max_evals=60, error_bounds=True)
     >>> axes = shap_ext.plots.bar(explanation, max_display=5, level=0.9, show=False)
