@@ -26,7 +26,7 @@ class EmbeddingAttribution:
 
     Token ids are whole numbers, of which there are no gradients. Here an absent token has the
     embedding of its baseline, as in captum's `LayerIntegratedGradients`, so that methods that use
-    gradients can explain it: `OddGP(net, gradients=True)`, or SHEAR by derivatives. The ids that
+    gradients can explain it: `OddGP(net)`, or SHEAR by derivatives. The ids that
     the model reads elsewhere, such as for its mask of attention, stay those of the example. Where
     they have no other use, values of coalitions are those of the masked ids. It cannot be put into
     captum's NoiseTunnel.
@@ -62,7 +62,7 @@ class EmbeddingAttribution:
         if not isinstance(attr_method, CoalitionAttribution):
             raise InvalidArgumentTypeError(
                 "attr_method must be a method of this package; got "
-                f"{type(attr_method).__name__}. Pass captum_ext.OddGP(model, gradients=True)."
+                f"{type(attr_method).__name__}. Pass captum_ext.OddGP(model)."
             )
         refuse_trained(attr_method, "embeddings")
         if not isinstance(layer, nn.Module):

@@ -256,6 +256,11 @@ class TabularGame(MaskedTable):
             return f"the rows hold {self.rows.dtype} numbers"
         return None
 
+    @property
+    def has_link(self) -> bool:
+        """Whether values are a function of the model's averages."""
+        return self.average.link is not shap.links.identity
+
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones in the module's precision."""
         return self._module().ones(n_points, self.n_players)

@@ -412,7 +412,8 @@ def test_layers_that_change_in_training(layer, name):
 
 
 def prior_run(forward_func, inputs, cooperators, n_samples=60, **arguments):
-    attribution = OddGP(forward_func, seed=0, cooperators=cooperators)
+    options = {"cooperators": cooperators, "gradients": False, "seed": 0}
+    attribution = OddGP(forward_func, **options)
     return attribution.attribute(inputs, n_samples=n_samples, **arguments), attribution
 
 

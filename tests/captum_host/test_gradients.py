@@ -1,7 +1,6 @@
 """Attributions by values and gradients of networks: exactness, cost, bars, and what is refused."""
 
 import functools
-import time
 from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
@@ -13,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from captum_ext import BaselineDistribution, Exact, OddGP
+from captum_ext import BaselineDistribution, Best, Exact, OddGP
 from shapley_adapters.errors import BudgetError, DerivativeError, InvalidArgumentError
 
 N = 20
@@ -233,9 +232,9 @@ def test_calls_that_need_values_alone_are_named(argument):
     with pytest.raises(InvalidArgumentError, match=argument):
         method.attribute(examples(2), **of_call)
     assert not counted.with_gradients + counted.without
-    auto = OddGP(NET, gradients="auto", seed=0, **options)
-    auto.attribute(examples(2), **of_call)
-    assert argument in auto.last_estimate.choice
+    auto, alone = (OddGP(NET, gradients=how, seed=0, **options) for how in ("auto", False))
+    found, expected = (one.attribute(examples(2), **of_call) for one in (auto, alone))
+    assert torch.equal(found, expected)
 
 
 def several(x):
@@ -326,16 +325,6 @@ def test_the_least_budget_and_the_time_of_a_call_are_those_of_all_outputs():
     assert spent == 7 * counted.with_gradients + counted.without
 
 
-def test_time_that_gradients_took_is_not_given_to_values_again():
-    def slow_with_gradients(x):
-        time.sleep(float(torch.is_grad_enabled()))
-        return several(x)
-
-    method = OddGP(slow_with_gradients, gradients="auto", seed=0)
-    with pytest.raises(BudgetError, match="max_seconds=0.5 is too short"):
-        method.attribute(examples(2, 12), max_seconds=0.5, n_samples=30)
-
-
 def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
     x = examples(4)
     x[1, 3:9] = 0
@@ -374,10 +363,22 @@ def test_other_values_of_gradients_are_refused(gradients):
         OddGP(NET, gradients=gradients)
 
 
+def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little_time():
+    x = examples(2)
+    asked = OddGP(NET, gradients=True, seed=0).attribute(x, n_samples=60)
+    assert torch.equal(OddGP(NET, seed=0).attribute(x, n_samples=60), asked)
+    best, alone = Best(NET, seed=0), OddGP(NET, gradients=False, seed=0)
+    assert torch.equal(best.attribute(x, n_samples=60), asked)
+    found = best.attribute(x, n_samples=1000)
+    assert best.last_estimate.choice.startswith("oddgp, gradients=False: ")
+    expected = alone.attribute(x, n_samples=best.last_estimate.budget)
+    assert torch.equal(found, expected)
+
+
 def test_too_few_evaluations_are_refused_or_values_alone():
     with pytest.raises(BudgetError, match="at least 10"):
         OddGP(NET, gradients=True, seed=0).attribute(examples(2), n_samples=9)
-    method = OddGP(NET, gradients="auto", seed=0)
+    auto, alone = (OddGP(NET, gradients=how, seed=0) for how in ("auto", False))
     with pytest.warns(match="is little"):
-        method.attribute(examples(2), n_samples=9)
-    assert "at least 10" in method.last_estimate.choice
+        found, expected = (one.attribute(examples(2), n_samples=9) for one in (auto, alone))
+    assert torch.equal(found, expected)

@@ -286,8 +286,9 @@ def test_oddgp_warns_of_few_evaluations_a_feature(n_players, n_samples, least):
     """Of less than one."""
     x = torch.rand(3, n_players, dtype=torch.float64)
     words = rf"={n_samples} is little for {n_players} players.*below {least}.*Raise "
+    method = captum_ext.OddGP(lambda x: x.sum(1), gradients=False, seed=0)
     with pytest.warns(ShapleyExtWarning, match=f"n_samples{words}n_samples to") as found:
-        captum_ext.OddGP(lambda x: x.sum(1), seed=0).attribute(x, n_samples=n_samples)
+        method.attribute(x, n_samples=n_samples)
     assert len(found) == 1
     explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, n_players)), seed=0)
     with pytest.warns(ShapleyExtWarning, match=f"max_evals{words}max_evals to"):

@@ -305,7 +305,7 @@ def test_our_own_work_of_a_long_call_is_forecast(monkeypatch):
     with pytest.warns(ShapleyExtWarning, match="Random orders would take 1 s") as warned:
         explained = explainer(rows, max_evals=400, silent=True)
     (text,) = {str(one.message) for one in warned}
-    seconds = 20 * core.OddGP().operations(30, 400, 1).per_row / 1e10
+    seconds = 20 * core.OddGP(gradients=False).operations(30, 400, 1).per_row / 1e10
     assert f"computes for about {rounded_seconds(seconds)} beside the model, for 20 rows" in text
     alone = explainer(rows[:2], max_evals=400, silent=True)
     np.testing.assert_array_equal(alone.values, explained.values[:2])
@@ -315,10 +315,14 @@ def test_our_own_work_of_a_long_call_is_forecast(monkeypatch):
     assert len(warned) == 1
 
 
-@pytest.mark.parametrize("method", ["OddGP", "RandomOrder", "LeastSquares", "Shear"])
+@pytest.mark.parametrize(
+    "method",
+    [core.OddGP(gradients=False), core.RandomOrder(), core.LeastSquares(), core.Shear()],
+    ids=lambda method: type(method).__name__,
+)
 def test_more_of_anything_is_more_work(method):
     def seconds(*size):
-        work = getattr(core, method)().operations(*size)
+        work = method.operations(*size)
         return work.once + 20 * work.per_row
 
     of_sizes = [seconds(m, 8 * m, 1) for m in (5, 13, 30, 60, 200, 1000)]

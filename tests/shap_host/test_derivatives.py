@@ -222,7 +222,7 @@ def test_gradients_of_a_module_beside_its_values():
         np.testing.assert_allclose(found.values, exact.values, atol=near)
     of_odds = nn.Sequential(net, nn.Sigmoid())
     for model, options, reason in (
-        (of_odds, {"link": shap.links.logit}, "a link comes after"),
+        (of_odds, {"link": shap.links.logit}, "with a link"),
         (np.sum, {}, "torch"),
     ):
         options.update(algorithm="oddgp", seed=0, gradients=True)

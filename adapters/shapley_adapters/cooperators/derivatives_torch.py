@@ -206,18 +206,19 @@ def values_and_slopes(
     rows: IntArray,
     presence: FloatArray,
     batch_size: int | None = None,
-    most_outputs: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
+    is_required: bool = True,
+) -> tuple[FloatArray, FloatArray, str | None]:
     """Return the outputs, (P, K), and their slopes, (P, M, K), at degrees of presence, (P, M).
 
-    Takes a forward pass, and a backward pass of each output.
+    Takes a forward pass, and a backward pass of each output. Unless they are required, those of
+    several outputs are left out, and the third value says why slopes are 0.
 
     Raises
     ------
     DerivativeError
-        If there is no derivative, or more than `most_outputs`, before their backward passes.
+        If there is no derivative and it is required, or if the model fails.
     """
-    points = _Points(game, rows, batch_size, most_outputs)
+    points = _Points(game, rows, batch_size, is_required)
 
     def of_batch(start: int, stop: int) -> list[torch.Tensor]:
         ones = game.fully_present(stop - start)
@@ -225,7 +226,7 @@ def values_and_slopes(
         return points.outputs_and_slopes(np.arange(start, stop), degrees)
 
     values, slopes = _collected(of_batch, len(rows), points.batch_size)
-    return values, slopes.swapaxes(1, 2)
+    return values, slopes.swapaxes(1, 2), points.obstacle
 
 
 @dataclass
@@ -235,7 +236,8 @@ class _Points:
     game: Game
     rows: IntArray
     fixed_batch_size: int | None
-    most_outputs: int | None = None
+    is_required: bool = True
+    obstacle: str | None = field(default=None, init=False)
     rounding: float = field(default=0.0, init=False)
     backward_passes: IntArray = field(init=False)
 
@@ -254,17 +256,25 @@ class _Points:
         if outputs.is_floating_point():
             precisions = torch.finfo(presence.dtype).eps, torch.finfo(outputs.dtype).eps
             self.rounding = max(precisions)
-        if torch.is_grad_enabled() and not outputs.requires_grad:
+        if self.is_required and torch.is_grad_enabled() and not outputs.requires_grad:
             raise DerivativeError(_DETACHED)
         return outputs
 
     def outputs_and_slopes(self, indices: IntArray, presence: torch.Tensor) -> list[torch.Tensor]:
-        """Return the outputs, (P, K), and their slopes, (P, K, M)."""
+        """Return the outputs, (P, K), and their slopes, (P, K, M), or 0, (P, 1, M)."""
         presence.requires_grad_()
         outputs = self.outputs(indices, presence)
-        if self.most_outputs is not None and outputs.shape[1] > self.most_outputs:
-            raise DerivativeError(f"each of {outputs.shape[1]} outputs needs a backward pass")
-        slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
+        try:
+            if not (self.is_required or outputs.requires_grad):
+                raise DerivativeError(_DETACHED)
+            if not (self.is_required or outputs.shape[1] == 1):
+                raise DerivativeError(f"each of {outputs.shape[1]} outputs needs a backward pass")
+            slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
+        except DerivativeError as error:
+            if self.is_required or "cudnn" in str(error).lower():  # which is tried without
+                raise
+            self.obstacle = str(error)
+            return [outputs, torch.zeros_like(presence)[:, None]]
         np.add.at(self.backward_passes, indices, len(slopes))
         return [outputs, torch.stack(slopes, dim=1)]
 

@@ -83,6 +83,8 @@ class DesignRequest:
         enumeration was too expensive. It need not try that again.
     n_outputs : int
         K, the number of outputs.
+    has_gradients : bool
+        Whether gradients of the model are of use.
     """
 
     n_players: int
@@ -99,6 +101,7 @@ class DesignRequest:
     interactions: InteractionRequest | None = None
     must_draw: bool = False
     n_outputs: int = 1
+    has_gradients: bool = False
 
     @property
     def required_graph_view(self) -> GraphView:
@@ -354,9 +357,9 @@ class Estimator(Protocol[DesignT]):
         """
         return False
 
-    def uses_gradients(self, n_players: int) -> bool:
+    def uses_gradients(self, n_players: int, budget: int) -> bool:
         """Return whether designs have `passes`; refuse options that need values alone."""
-        del n_players
+        del n_players, budget
         return False
 
     @property

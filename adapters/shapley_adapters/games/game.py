@@ -192,6 +192,11 @@ class Game:
         """The reason why there are no derivatives; None if there may be derivatives."""
         return "the model is not a torch module"
 
+    @default
+    def has_link(self) -> bool:
+        """Whether values are a function of what is differentiated."""
+        return False
+
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones of shape (n_points, M), in the model's precision and on its device."""
         raise NotImplementedError

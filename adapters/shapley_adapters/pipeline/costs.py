@@ -208,7 +208,7 @@ class Costs:
         settings, least = self.settings, 0
         for n_players in self.n_rows_of:
             n_all, of_size = 2**n_players, estimation_cost(n_players, estimator, settings)
-            if estimator.uses_gradients(n_players):
+            if estimator.uses_gradients(n_players, of_size):
                 of_size = Passes.fewest_evaluations(self.n_outputs)
             if n_players <= MAX_PLAYERS and needs_enumeration(estimator, settings):
                 of_size = n_all
@@ -281,6 +281,7 @@ def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
     return True
 
 
-def named(estimator: Estimator[Any]) -> str:
-    """Return the name of a candidate, as users ask for it."""
-    return (estimator.declaration or Declaration()).name.replace(" ", "").lower()
+def named(estimator: Estimator[Any], first: Estimator[Any]) -> str:
+    """Return the name of a candidate beside the first one, as users ask for it."""
+    name = (estimator.declaration or Declaration()).name.replace(" ", "").lower()
+    return f"{name}, gradients=False" if estimator == first.values_alone else name

@@ -381,12 +381,9 @@ class GroupDesigns:
         if budget.enumerates_now:
             return full_design(n_players, group.known)
         limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
-        if group.has_gradients:
-            words = () if group.own_words is None else group.own_words[0].tolist()
-            rng = np.random.default_rng([self.settings.seed, n_players, *words])
-        elif group.n_passes:
-            limit, estimator = limit - group.n_beside_values, estimator.values_alone or estimator
         n_beside = group.n_beside_values
+        if not group.has_gradients:
+            limit, estimator = limit - n_beside, estimator.values_alone or estimator
         if group.has_gradients:  # at the ends, and in the middle at least
             n_beside += Passes.cost(group.known_values.shape[2])
         if budget.can_enumerate and 2**n_players + n_beside <= budget.limit:
@@ -406,6 +403,7 @@ class GroupDesigns:
             interactions=self.settings.interactions,
             must_draw=must_draw,
             n_outputs=group.known_values.shape[2],
+            has_gradients=group.has_gradients,
         )
         try:
             if self.estimator.needs_graph:

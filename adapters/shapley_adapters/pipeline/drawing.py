@@ -483,9 +483,10 @@ def can_be_random(run: Run) -> bool:
 
 def for_random_model(run: Run) -> DrawnRun:
     """Return the run of a model that answers at random, whose values are means of answers."""
+    estimator = run.estimator.values_alone or run.estimator
     if isinstance(run, DrawnRun):
         draws = replace(run.drawing.draws, is_random=True, has_one_full_value=False)
         drawing = replace(run.drawing, draws=draws)
     else:
-        drawing = repeated_drawing(run.n_active, run.estimator, run.settings)
-    return DrawnRun(run.game, run.estimator, run.settings, run.active, drawing=drawing)
+        drawing = repeated_drawing(run.n_active, estimator, run.settings)
+    return DrawnRun(run.game, estimator, run.settings, run.active, drawing=drawing)

@@ -9,13 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import (
-    BudgetError,
-    DerivativeError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    first_row,
-)
+from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
 from ..games.game import Game
@@ -23,6 +17,7 @@ from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
 from .one_round import checked, estimate_round, run_of
+from .passes import usable
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
 from .settings import Settings, checked_budgets
@@ -90,15 +85,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     started, used = perf_counter(), game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
-    try:
-        result, run = _estimated(game, estimator, settings, started)
-    except (DerivativeError, InvalidArgumentError) as error:
-        if estimator.values_alone is None:
-            raise
-        result, run = _estimated(game, estimator.values_alone, settings, started)
-        choice = filter(None, [f"values alone: {error}", result.choice])
-        result = replace(result, choice="; ".join(choice))
-    result = checked(result, run)
+    result = checked(*_estimated(game, estimator, settings, started))
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
     return result if settings.interactions is None else result.with_semivalues()
@@ -110,14 +97,14 @@ def _estimated(
     """Return the estimate of a call that `started` then, and the run for `checked`."""
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
-    candidates = estimator.candidates or (estimator,)
+    candidates = _candidates(game, estimator, settings)
     if settings.interactions is not None:  # the errors to expect are those of Shapley values
         candidates = candidates[:1]
     if settings.max_seconds is not None:
         settings = on_whole_background(game.n_backgrounds, settings, estimator)
         return _estimate_until(game, estimator, candidates, settings, started)
     if not estimator.candidates:
-        return estimate_round(game, estimator, settings)
+        return estimate_round(game, candidates[0], settings)
     if may_choose and settings.max_model_rows is None:
         return _estimate_best(game, candidates, settings)
     if not settings.is_for_training and settings.max_model_rows is None:
@@ -130,11 +117,15 @@ def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> Call
 
     Where one of several is chosen, it is that of the first candidate.
     """
-    if estimator.candidates:
-        if settings.max_model_rows is None:
-            settings = _saving_rows(game, settings)
-        estimator = estimator.candidates[0]
-    return run_of(game, estimator, settings).budget()
+    if estimator.candidates and settings.max_model_rows is None:
+        settings = _saving_rows(game, settings)
+    return run_of(game, _candidates(game, estimator, settings)[0], settings).budget()
+
+
+def _candidates(game: Game, estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]:
+    """Return the estimators among which costs decide, with gradients where they may be of use."""
+    found = [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
+    return [one for index, one in enumerate(found) if one not in found[:index]]
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:
@@ -175,7 +166,7 @@ def _estimate_best(
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
     new_budget = settings.budget
-    reason = f"{named(first)}: its overhead is about {own:.2g} s"
+    reason = f"{named(first, first)}: its overhead is about {own:.2g} s"
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()
@@ -185,18 +176,18 @@ def _estimate_best(
             chosen, new_budget = everything, everything.budget
             reason = (
                 f"all 2^{n_players} coalitions, which take about {costs.seconds(everything):.2g} s;"
-                f" {named(first)} would take {model + own:.2g} s"
+                f" {named(first, first)} would take {model + own:.2g} s"
             )
         elif own > max(unnoticed, model):
             most = _MORE * budget.limit if settings.budget is None else settings.budget
-            limits = [budget.limit, *(most for _ in candidates[1:])]
+            limits = [budget.limit if one.has_process else most for one in candidates]
             allowed = model + max(unnoticed, model)
             chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
             new_budget = chosen.budget
             reason = (
-                f"{named(chosen.estimator)}: its overhead is about "
+                f"{named(chosen.estimator, first)}: its overhead is about "
                 f"{costs.own_seconds(chosen):.2g} s for {chosen.budget:,} evaluations per row; "
-                f"{named(first)} with {budget.limit:,} would have {own:.2g} s"
+                f"{named(first, first)} with {budget.limit:,} would have {own:.2g} s"
             )
     is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
     costs.memory.is_recording = False
@@ -290,7 +281,7 @@ def _estimate_until(
     ((plan, result, run),) = last  # the first round is not ended by the time
     reason = f"{plan.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
-        reason = f"{named(plan.estimator)}: {reason}"
+        reason = f"{named(plan.estimator, candidates[0])}: {reason}"
     return _with_choice(result, costs, reason, choosing), run
 
 

@@ -58,8 +58,21 @@ def estimate_round(
     """Estimate all rows with a budget for each, which does not depend on the time.
 
     Values in `memory` are not computed again. The run is for `checked`, unless a further round
-    takes the place of this one.
+    takes the place of this one. If gradients fail where they may, it begins again without them.
     """
+    try:
+        return _estimate_round(game, estimator, settings, memory)
+    except DerivativeError as error:
+        if estimator.values_alone is None:
+            raise
+        result, run = _estimate_round(game, estimator.values_alone, settings, memory)
+        run.why_values_alone = str(error)
+        return result, run
+
+
+def _estimate_round(
+    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None
+) -> tuple[Estimate, Run]:
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
     settings, memory = run.settings, run.memory
@@ -93,8 +106,7 @@ def estimate_round(
         if (differs := noise.difference) is not None and run.has_gradients.any():
             raise DerivativeError(
                 f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for the "
-                "same input. It is random, its rows influence each other, or a link comes after "
-                "its gradients. Pass gradients=False."
+                "same input. It is random, or its rows influence each other. Pass gradients=False."
             )
         is_random = noise.difference is not None and noise.difference.cause != "influence"
         if is_random and can_be_random(run):
@@ -105,7 +117,7 @@ def estimate_round(
         run.largest = np.abs(ends).max(initial=0.0)
         budget = run.budgets[max(run.budgets)]
         n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
-        has_no_forecast = run.has_draws or run.estimator.needs_graph or run.uses_gradients
+        has_no_forecast = run.has_draws or run.estimator.needs_graph
         is_quiet = settings.is_for_training or memory is not None or first_row() is not None
         if n_entries > MANY_ENTRIES and not (budget.enumerates_now or has_no_forecast or is_quiet):
             costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
@@ -144,10 +156,12 @@ def checked(result: Estimate, run: Run) -> Estimate:
         return result
     if run.noise.difference is not None:
         run.noise.difference.warn()
-    choice, n_drawn = result.choice, int(run.are_drawn().sum()) if run.uses_gradients else 0
-    if n_useless := n_drawn - int(run.has_gradients.sum()):
-        useless = f"values alone for {n_useless} rows, whose gradients are zero or not finite"
-        choice = "; ".join(filter(None, [useless, choice]))
+    choice, why = result.choice, run.why_values_alone
+    n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
+    if n_useless and not why:
+        why = f"gradients of {n_useless} rows are zero or not finite"
+    if why:
+        choice = "; ".join(filter(None, [choice, f"values alone: {why}"]))
     return replace(
         result,
         budget=settings.budget,

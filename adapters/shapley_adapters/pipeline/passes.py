@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import DerivativeError, InvalidArgumentError, row_number
-from ..estimators.protocol import Passes
+from ..estimators.protocol import Estimator, Passes
 from ..games.evaluation import Evaluator
+from ..games.game import Game
 from .designs import PendingRows
+from .settings import Settings
 
 if TYPE_CHECKING:
     from .run import Run
 
 
-def refuse_what_needs_values(run: Run) -> None:
+def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimator[Any]:
+    """Return the estimator of a call, which uses values alone where gradients may not be of use."""
+    if estimator.values_alone is None:
+        return estimator
+    try:
+        refuse_what_needs_values(game, settings)
+    except (DerivativeError, InvalidArgumentError):
+        return estimator.values_alone
+    return estimator
+
+
+def refuse_what_needs_values(game: Game, settings: Settings) -> None:
     """Refuse calls for which gradients say nothing, before anything is evaluated."""
-    game, settings = run.game, run.settings
     needs_values = {
         "interactions": settings.interactions is not None,
         "graph": settings.graph is not None,
@@ -28,6 +40,7 @@ def refuse_what_needs_values(run: Run) -> None:
         "max_model_rows": settings.limiting_rows is not None,
         "random values": game.draws_values or game.answers_at_random,
         "training": settings.is_for_training,
+        "a link": game.has_link,
     }
     for name in filter(needs_values.get, needs_values):
         raise InvalidArgumentError(f"gradients cannot be used with {name}. Leave out one of them.")
@@ -35,21 +48,23 @@ def refuse_what_needs_values(run: Run) -> None:
         raise DerivativeError(f"There are no gradients: {game.derivative_obstacle}.")
 
 
-def passes_at_ends(run: Run, rows: IntArray, evaluate: Evaluator) -> tuple[Passes, BoolArray]:
+def passes_at_ends(
+    run: Run, rows: IntArray, evaluate: Evaluator
+) -> tuple[Passes, BoolArray, str | None]:
     """Return the passes of some rows at the values of all players and of none; which are of use.
+
+    Also why no backward pass was run; None if all were.
 
     Raises
     ------
     DerivativeError
-        If gradients are of no use and required; or if they may be left out, and are worth less
-        than values.
+        If gradients are of no use and required, or the model fails where they are wanted.
     """
     ends = np.array([1.0, 0.0])[:, None].repeat(run.game.n_players, axis=1)
-    is_required = run.estimator.values_alone is None
-    most = None if is_required else 1  # of more, the error is 1.0 to 1.6 times that of values alone
     degrees = np.tile(ends, (len(rows), 1, 1))
-    values, slopes = _evaluated(run, rows, degrees, evaluate, most)
-    return Passes(ends, values, slopes), _are_usable(rows, slopes, is_required)
+    is_required = run.estimator.values_alone is None
+    values, slopes, obstacle = _evaluated(run, rows, degrees, evaluate, is_required)
+    return Passes(ends, values, slopes), _are_usable(rows, slopes, is_required), obstacle
 
 
 def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
@@ -66,7 +81,7 @@ def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluat
     rows, players, n_passes = group.rows, group.players, len(wanted.degrees)
     degrees = np.zeros((len(rows), n_passes - 2, run.game.n_players))
     np.put_along_axis(degrees, players[:, None], wanted.degrees[None, 2:], axis=2)
-    further = _evaluated(run, rows, degrees, evaluate)
+    further = _evaluated(run, rows, degrees, evaluate)[:2]
     both = zip((known.values[rows], known.slopes[rows]), further, strict=True)
     values, slopes = (np.concatenate(parts, axis=1) for parts in both)
     slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
@@ -103,20 +118,24 @@ def _evaluated(
     rows: IntArray,
     degrees: FloatArray,
     evaluate: Evaluator,
-    most_outputs: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return values, (R, n, K), and slopes, (R, n, M, K), at degrees of presence, (R, n, M)."""
+    is_required: bool = True,
+) -> tuple[FloatArray, FloatArray, str | None]:
+    """Return values, (R, n, K), and slopes, (R, n, M, K), at degrees of presence, (R, n, M).
+
+    Also why there are none, if they are not required.
+    """
     # Imported here, so that models without derivatives do not load torch.
     from ..cooperators.derivatives_torch import values_and_slopes
 
     n_rows, n, n_players = degrees.shape
     started, flat = perf_counter(), degrees.reshape(-1, n_players)
-    batch_size = run.settings.batch_size
-    values, slopes = values_and_slopes(run.game, np.repeat(rows, n), flat, batch_size, most_outputs)
+    values, slopes, obstacle = values_and_slopes(
+        run.game, np.repeat(rows, n), flat, run.settings.batch_size, is_required
+    )
     evaluate.spent[0] += perf_counter() - started
-    n_evaluations = n_rows * n * Passes.cost(values.shape[1])
+    n_evaluations = n_rows * n * (1 if obstacle else Passes.cost(values.shape[1]))
     if evaluate.memory is not None:
         evaluate.memory.n_evaluations += n_evaluations
     if evaluate.on_progress is not None:
         evaluate.on_progress(n_evaluations)
-    return values.reshape(n_rows, n, -1), slopes.reshape(*degrees.shape, -1)
+    return values.reshape(n_rows, n, -1), slopes.reshape(*degrees.shape, -1), obstacle

@@ -84,12 +84,14 @@ class Run:
         Values that are known already.
     noise : Repetition
         What values tell that were evaluated twice.
-    uses_gradients : bool
-        Whether gradients of the model are used.
+    asks_gradients : array, (R,)
+        Whether gradients of the model are wanted for a row.
     end_passes : Passes, optional
         Those at the values of all players and of none; of rows that are not drawn, any numbers.
     has_gradients : array, (R,)
         Whether the gradients of a row are of use.
+    why_values_alone : str
+        Why gradients that are wanted are not used.
     """
 
     has_draws: ClassVar[bool] = False
@@ -112,9 +114,10 @@ class Run:
     largest: float = 0.0
     memory: ValueMemory | None = None
     noise: Repetition = field(default_factory=Repetition)
-    uses_gradients: bool = field(default=False, init=False)
+    asks_gradients: BoolArray = field(init=False)
     end_passes: Passes | None = field(default=None, init=False)
     has_gradients: BoolArray = field(init=False)
+    why_values_alone: str = field(default="", init=False)
     _graphs: Sequence[Structure] = ()
     own_words: npt.NDArray[np.uint32] | None = None
 
@@ -123,9 +126,6 @@ class Run:
         settings, self.evaluated_game = self.settings, self.game
         self.n_active = self.active.sum(axis=1)
         self.has_gradients = np.zeros(len(self.active), dtype=bool)
-        self.uses_gradients = self.estimator.uses_gradients(int(self.n_active.max(initial=0)))
-        if self.uses_gradients:
-            refuse_what_needs_values(self)
         if settings.independent_rows:
             self.own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -139,6 +139,15 @@ class Run:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
         self.budgets = self.checked_budgets()
+        asks = {
+            size: size > 0
+            and not budget.enumerates_now
+            and self.estimator.uses_gradients(size, budget.limit)
+            for size, budget in self.budgets.items()
+        }
+        self.asks_gradients = np.array([asks[size] for size in self.n_active.tolist()])
+        if self.asks_gradients.any():
+            refuse_what_needs_values(self.game, settings)
         widest = self.budgets[max(self.budgets)]
         if widest.limit * widest.n_players > MANY_ENTRIES:
             refuse_long_rows(widest, self.estimator, settings)
@@ -190,25 +199,24 @@ class Run:
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
         """Return the values of no and of all players, as they are evaluated, and (R, 2, K).
 
-        With gradients of the rows that are drawn, where they are used.
+        With gradients of the rows for which they are wanted.
         """
         rows = np.arange(self.game.n_rows)
         table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        if self.uses_gradients and (are_drawn := self.are_drawn()).any():
-            drawn = np.flatnonzero(are_drawn)
-            passes, self.has_gradients[drawn] = passes_at_ends(self, drawn, evaluate)
-            self.end_passes = passes.subset_rows(np.cumsum(are_drawn) - 1)
-            ends = self.end_passes.values[:, ::-1].copy()
-            if not are_drawn.all():
-                (ends[~are_drawn],) = evaluate([Request(rows[~are_drawn], table)])
+        asks = self.asks_gradients
+        if not asks.any():
+            (ends,) = evaluate([Request(rows, table)])
             return ends, ends
-        (ends,) = evaluate([Request(rows, table)])
+        of_asked, are_usable, obstacle = passes_at_ends(self, rows[asks], evaluate)
+        passes = of_asked.subset_rows(np.cumsum(asks) - 1)
+        ends = passes.values[:, ::-1].copy()
+        if not asks.all():
+            (ends[~asks],) = evaluate([Request(rows[~asks], table)])
+        if obstacle is None:
+            self.end_passes, self.has_gradients[asks] = passes, are_usable
+        else:
+            self.why_values_alone = obstacle
         return ends, ends
-
-    def are_drawn(self) -> BoolArray:
-        """Return which rows are not enumerated from the start, (R,)."""
-        is_drawn = {size: not budget.enumerates_now for size, budget in self.budgets.items()}
-        return np.array([size > 0 and is_drawn[size] for size in self.n_active.tolist()])
 
     def for_worker(self) -> Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
@@ -223,7 +231,7 @@ class Run:
         limits = []
         for size in sizes.tolist():
             budget, n_all = self.budgets[size], 2**size
-            if self.uses_gradients and not budget.enumerates_now:
+            if self.estimator.uses_gradients(size, budget.limit) and not budget.enumerates_now:
                 n_all += budget.first_limit  # passes of a row that a tolerance lets be enumerated
             limits.append(min(n_all, budget.limit))
         return np.array(limits, dtype=np.intp)[index]
@@ -324,7 +332,7 @@ class Run:
                 graph=key[0] if on_graphs else None,
                 has_gradients=bool(self.has_gradients[rows[of_group[0]]]),
             )
-            if self.end_passes is not None and not self.budgets[n_players].enumerates_now:
+            if self.end_passes is not None and self.asks_gradients[rows[of_group[0]]]:
                 group = group.with_passes(2)
             groups.append(group)
         if self._graphs and not on_graphs:

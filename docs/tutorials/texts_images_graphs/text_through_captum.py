@@ -127,7 +127,7 @@ viz.visualize_text(records)
 # Embeddings, for methods with derivatives
 # ----------------------------------------
 # Whole numbers have no derivatives, and embeddings have. SHEAR uses them to find out which words
-# interact; `OddGP(net, gradients=True)` takes them beside values.
+# interact; `OddGP(net)` takes them beside values.
 
 shear = EmbeddingAttribution(Shear(net, seed=0), net.embedding)
 by_embedding = shear.attribute(rows, baselines=0, n_samples=200)

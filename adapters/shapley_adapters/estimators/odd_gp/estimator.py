@@ -38,7 +38,7 @@ from .design import (
 )
 from .fitting import LEARNED_FROM, SEARCHED
 from .games import Games, are_of_pairs, posteriors
-from .gradients import MOST_PLAYERS, plan_for, solution_of_rows
+from .gradients import MOST_PLAYERS, operations, plan_for, solution_of_rows
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
 from .prior import EVEN, ODD
 from .sparse_sets import n_watched
@@ -178,12 +178,13 @@ class OddGP(Estimator[OddDesign]):
         each part, and the part corrects the errors of these predictions without bias. Standard
         errors describe the random choice of coalitions. The error is mostly 1.2 to 2.5 times that
         of the biased estimate, and learning takes eight times as long.
-    gradients : bool or "auto"
-        Whether to use gradients of the model, too, for networks of torch. A forward and backward
-        pass says something about every feature, and counts as three evaluations; one of K outputs
-        counts as 1 + 2 K. Below four evaluations per feature, errors of networks are mostly .1 to
-        .6 of those without; learning takes up to ten times as long. `"auto"`: for one output, and
-        where that is possible; `last_estimate.choice` says where not.
+    gradients : {"auto", True, False}
+        Whether to use gradients, too, of networks of torch. A forward and backward pass says
+        something about every feature, and counts as three evaluations; one of K outputs counts as
+        1 + 2 K. Up to two evaluations per feature, errors of networks are mostly .1 to .6 of those
+        without, and .6 to 1.1 above; learning takes up to three times as long. `"auto"`: for one
+        output, unless another option or argument needs values alone; `last_estimate.choice` says
+        what else is in the way. True: what is in the way is an error.
         `last_estimate.backward_passes` counts the backward passes of each row.
     """
 
@@ -193,7 +194,7 @@ class OddGP(Estimator[OddDesign]):
     weights: str = "learned"
     cooperators: Cooperators | None = None
     unbiased: bool = False
-    gradients: bool | str = False
+    gradients: bool | str = "auto"
 
     def __post_init__(self) -> None:
         checked_choice("weights", self.weights, WEIGHTS)
@@ -211,7 +212,7 @@ class OddGP(Estimator[OddDesign]):
         Its folds correct each other without bias only over the draws of all folds. Rows that shared
         the draws and differed in labels would share a part of their errors.
         """
-        return not (self.unbiased or self.gradients)
+        return not self.unbiased
 
     @property
     def is_unbiased(self) -> bool:
@@ -233,10 +234,13 @@ class OddGP(Estimator[OddDesign]):
         """Whether it learns strengths from all values together, as that process does."""
         return self.weights == "learned" and self.cooperators is None and not self.unbiased
 
-    def uses_gradients(self, n_players: int) -> bool:
-        """Return whether they are asked for; refuse options that need values alone."""
+    def uses_gradients(self, n_players: int, budget: int) -> bool:
+        """Return whether they are asked for, or may be; refuse options that need values alone."""
         if not self.gradients:
             return False
+        if self.gradients == "auto":
+            is_paid = budget >= Passes.fewest_evaluations(1)
+            return is_paid and self.has_process and n_players <= MOST_PLAYERS
         needs_values = {
             "weights": self.weights != "learned",
             "cooperators": self.cooperators is not None,
@@ -245,14 +249,18 @@ class OddGP(Estimator[OddDesign]):
         }
         for name in filter(needs_values.get, needs_values):
             raise InvalidArgumentError(
-                f"gradients={self.gradients!r} cannot be used with {name}. Leave out one of them."
+                f"gradients=True cannot be used with {name}. Leave out one of them."
             )
         return True
 
     @property
     def values_alone(self) -> OddGP | None:
         """The same process without gradients, unless these are required."""
-        return replace(self, gradients=False) if self.gradients == "auto" else None
+        if self.gradients != "auto":
+            return None
+        alone = copy.copy(self)  # also of a subclass with other arguments
+        object.__setattr__(alone, "gradients", False)
+        return alone
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair, or of two for errors of draws, and the end points.
@@ -260,7 +268,7 @@ class OddGP(Estimator[OddDesign]):
         With gradients, that of the passes at the end points and in the middle.
         """
         del n_players  # the posterior exists for any number of values
-        if self.gradients:
+        if self.gradients is True:
             return Passes.fewest_evaluations(1)
         return 6 if with_errors and self.unbiased else 4
 
@@ -303,6 +311,8 @@ class OddGP(Estimator[OddDesign]):
         learning += 0.5 * n_searched * n_watched(n_searched, n_players, 3) ** 3
         each = n_outputs * (1.5e5 + 320.0 * n_values * n_players)
         per_row = learning + posterior + 2.0 * n_values * n_players**2 + each
+        if self.uses_gradients(n_players, budget) and (self.gradients is True or n_outputs == 1):
+            per_row += n_outputs * operations(n_players, budget)
         return Operations(0.0, per_row * (FOLDS if self.unbiased else 1))
 
     def has_interactions(self, request: InteractionRequest) -> bool:
@@ -330,7 +340,7 @@ class OddGP(Estimator[OddDesign]):
         def designed(draws: CoalitionDraws) -> OddDesign:
             return OddDesign(draws.table, draws, centres, distances=request.distances)
 
-        if self.gradients:
+        if request.has_gradients:
             plan = plan_for(n_players, request.budget, rng, request.n_outputs, request.planned)
             draws = select_draws(request, plan.with_values, paired=True)
             return replace(designed(draws), passes=Passes(plan.degrees))
