@@ -140,12 +140,8 @@ class Member:
             )
         if not isinstance(answer, shap.Explanation):
             return Answer(values, None, None, None, None)
-        base, errors, half_widths = answer.base_values, answer.error_std, None
-        if base is not None:
-            shape = (len(values), *values.shape[-1:]) if has_outputs(values, rows) else len(values)
-            base = np.asarray(base, dtype=np.float64)  # some explainers give one for all rows
-            is_whole = base.size == np.prod(shape)
-            base = base.reshape(shape) if is_whole else np.broadcast_to(base, shape).copy()
+        base = base_of_rows(answer, folded(values, has_outputs(values, rows)))
+        errors, half_widths = answer.error_std, None
         if errors is not None:
             errors = plain_array(f"error_std of {self.name}", errors).reshape(values.shape)
             half_widths = quantiles(0.95) * errors
@@ -408,6 +404,16 @@ class AggregateExplainer(ModelExplainer):
             compute_time=seconds,
             **fields,
         )
+
+
+def base_of_rows(explanation: Any, values: FloatArray) -> FloatArray | None:
+    """Return the base values of an Explanation, (R,) or (R, K), given its values, features last."""
+    base = getattr(explanation, "base_values", None)
+    if base is None:
+        return None
+    base, shape = np.asarray(base, dtype=np.float64), values.shape[:-1]
+    # Some explainers give one number for all rows, or keep an axis of it.
+    return base.reshape(shape) if base.size == np.prod(shape) else np.broadcast_to(base, shape)
 
 
 def rows_of_dataset(dataset: Any, purpose: str) -> Any:
