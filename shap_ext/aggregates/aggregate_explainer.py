@@ -34,7 +34,7 @@ from ..explainers.legacy_calls import check_sums, no_expected_value, shared_valu
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import Dataset, plain_rows, table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function
-from ..results.explanations import explanation, folded, has_outputs, unfolded
+from ..results.explanations import base_of_rows, explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
 from ..shap_internals import (
     background_of,
@@ -404,16 +404,6 @@ class AggregateExplainer(ModelExplainer):
             compute_time=seconds,
             **fields,
         )
-
-
-def base_of_rows(explanation: Any, values: FloatArray) -> FloatArray | None:
-    """Return the base values of an Explanation, (R,) or (R, K), given its values, features last."""
-    base = getattr(explanation, "base_values", None)
-    if base is None:
-        return None
-    base, shape = np.asarray(base, dtype=np.float64), values.shape[:-1]
-    # Some explainers give one number for all rows, or keep an axis of it.
-    return base.reshape(shape) if base.size == np.prod(shape) else np.broadcast_to(base, shape)
 
 
 def rows_of_dataset(dataset: Any, purpose: str) -> Any:

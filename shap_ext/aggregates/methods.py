@@ -27,15 +27,8 @@ from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import TEXTS, documented
 from ..inputs.models import inner_model, is_torch_module, prediction_function
-from ..results.explanations import folded, has_outputs, unfolded, with_outputs
-from .aggregate_explainer import (
-    MEMBER,
-    AggregateExplainer,
-    Answer,
-    Member,
-    base_of_rows,
-    rows_of_dataset,
-)
+from ..results.explanations import base_of_rows, folded, has_outputs, unfolded, with_outputs
+from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 

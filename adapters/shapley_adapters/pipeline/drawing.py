@@ -358,8 +358,10 @@ class DrawnRun(Run):
         groups = super().groups(rows, ends)
         if evaluate is None:
             return groups
+        draws = self.drawing.draws
         for index, group in enumerate(groups):
-            if self._knows_singles(group.n_players):
+            plan = self.drawing.plans[group.n_players]
+            if draws.is_unbiased and plan.n_of_others < plan.n_of_single == draws.n_draws:
                 single = np.eye(group.n_players, dtype=bool)
                 coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
                 groups[index], _ = self.knowing(group, coalitions, evaluate)
@@ -421,11 +423,6 @@ class DrawnRun(Run):
         weights, n_backgrounds = self.game.background_weights, self.game.n_backgrounds
         of_backgrounds = np.full(n_backgrounds, 1 / n_backgrounds) if weights is None else weights
         return Levels.from_columns(columns[:, is_active], of_players, of_backgrounds)
-
-    def _knows_singles(self, n_players: int) -> bool:
-        """Whether single players are evaluated first, with all draws, for unbiased estimates."""
-        draws, plan = self.drawing.draws, self.drawing.plans[n_players]
-        return draws.is_unbiased and plan.n_of_others < plan.n_of_single == draws.n_draws
 
     def model_rows(self, pending: PendingRows, counts: IntArray) -> IntArray:
         """Return the rows of the model that the draws of each row took, (1 or R,)."""
