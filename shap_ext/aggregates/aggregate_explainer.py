@@ -24,6 +24,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import with_options_of, write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_generators import global_generator, state_of
 from shapley_adapters.pipeline.result import quantiles
 from shapley_adapters.workers import checked_n_jobs
 
@@ -36,13 +37,7 @@ from ..inputs.datasets import Dataset, plain_rows, table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.explanations import base_of_rows, explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
-from ..shap_internals import (
-    background_of,
-    global_generator,
-    is_op_chain,
-    needed_evaluations,
-    state_of,
-)
+from ..shap_internals import background_of, is_op_chain, needed_evaluations
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that call the model with arrays, which torch modules do not take and
