@@ -213,12 +213,10 @@ def _column_dtypes(background: Dataset, dataset: Dataset) -> dict[int, Any] | No
     If rows and background have the same type, it is the type of the column; otherwise types of
     numbers are promoted.
     """
-    if background.columns is None:
-        return None
     values = np.asarray(dataset.values)
     common = np.result_type(values, background.values)
     dtypes = {}
-    for index in range(len(background.columns)):
+    for index in range(background.values.shape[1]):
         row_dtype = _column_dtype(dataset.dtypes, values, index)
         background_dtype = _column_dtype(background.dtypes, background.values, index)
         if dataset.dtypes is None and not is_number(background_dtype):
