@@ -77,8 +77,6 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     if not (is_array or is_matrix or isinstance(masker, pd.DataFrame)):
         return masker, None
     n_rows = masker.shape[0]
-    if n_rows == 0:
-        raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
     dataset = checked_dataset(masker, name="masker")
     if n_rows > _MAX_BACKGROUND:
         warn_user(
