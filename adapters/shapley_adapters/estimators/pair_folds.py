@@ -85,17 +85,14 @@ def select_draws(request: DesignRequest, members: CoalitionArray, paired: bool) 
 class KernelDraws(Estimator[CoalitionDraws]):
     """Base of the means of a linear function of coalitions drawn by the Shapley kernel."""
 
+    is_unbiased = True
+
     paired: bool = True
     centred: bool = True
 
     def __post_init__(self) -> None:
         checked_flag("paired", self.paired)
         checked_flag("centred", self.centred)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes: see the class."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one draw, or of two for errors, and the empty and full coalition."""

@@ -55,6 +55,7 @@ class Semivalue(Estimator[SemivalueDesign]):
 
     declaration: ClassVar[Declaration | None] = Declaration("semivalue")
     has_units: ClassVar[bool] = True
+    is_unbiased = True
 
     antithetic: bool = True
     efficient: bool = True
@@ -62,11 +63,6 @@ class Semivalue(Estimator[SemivalueDesign]):
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes: see the class."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one unit per player, or of two, and the empty and full coalition."""
