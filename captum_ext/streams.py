@@ -24,7 +24,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .argument_types import Baselines, FeatureMask, Inputs, Target
 from .inputs.forward_arguments import as_tuple
-from .inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
+from .inputs.streamed_rows import StreamedRows, check_shared, identity_of
 from .results.tensor_results import StreamedAttributions, array_name
 
 
@@ -61,7 +61,6 @@ def attribute_stream(
         host="captum",
         blocks=source.blocks,
         explain=lambda block: _explained_block(method, source, block, shared, passed_options),
-        join=join_tensors,
         explainer=method,
         options=lambda: _identity(method, {**identity_of(shared), **options, "roles": roles}),
         out=out,

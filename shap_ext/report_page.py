@@ -17,6 +17,7 @@ import shap
 from shapley_adapters.arguments import checked_count, checked_path
 from shapley_adapters.atomic_files import replaced
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_generators import global_generator, state_of
 
 from . import plots
 from .argument_types import Explanation
@@ -24,7 +25,6 @@ from .plots.features import names_of_features, without_formulas, without_surroga
 from .plots.host_plots import pyplot
 from .results.bounded_explanation import removed_bounds
 from .results.explanations import explanation as explanation_of
-from .shap_internals import global_generator, state_of
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">

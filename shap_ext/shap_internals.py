@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -39,7 +38,6 @@ __all__ = [
     "copied",
     "copy_tracked",
     "encoded_features",
-    "global_generator",
     "image_shape",
     "inner_masker",
     "inpaints",
@@ -61,7 +59,6 @@ __all__ = [
     "set_tables",
     "set_tracked",
     "shown_nodes",
-    "state_of",
     "tracked_of",
 ]
 
@@ -75,22 +72,6 @@ BUILT_IN_ALGORITHMS = frozenset(
 
 SUMMARIES = (DenseData, SparseData)
 """Results of `shap.kmeans`: background rows with weights, for KernelExplainer."""
-
-
-@contextmanager
-def global_generator(state: Any) -> Iterator[None]:
-    """Let the block draw from NumPy's global generator in a state, and restore it afterwards."""
-    before = np.random.get_state()  # noqa: NPY002
-    try:
-        np.random.set_state(state)  # noqa: NPY002
-        yield
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
-
-
-def state_of(seed: int | None) -> Any:
-    """Return the state of NumPy's global generator of a seed."""
-    return np.random.RandomState(np.random.MT19937(seed)).get_state()
 
 
 def background_of(masker: Masker) -> Any:

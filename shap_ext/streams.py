@@ -23,7 +23,6 @@ from shapley_adapters.row_sources import (
     batches_of,
     is_arrow,
     is_sliced,
-    join_tables,
     n_rows_known,
     opened,
 )
@@ -74,7 +73,6 @@ def explain_stream(
             explainer,
             explainer(*block, **options, silent=True),
         ),
-        join=join_tables,
         explainer=explainer,
         options=lambda: _identity(explainer, of_values),
         out=out,

@@ -500,11 +500,11 @@ def _rows_at(value: Any, n_rows: int, rows: list[int]) -> Any:
 
 def _joined(outputs: list[Any]) -> Any:
     """Return the outputs of all rows together."""
-    first, pandas = outputs[0], sys.modules.get("pandas")  # whoever has a frame has loaded it
+    first = outputs[0]
     if is_tensor(first):
         return sys.modules["torch"].cat(outputs)
-    if pandas is not None and isinstance(first, (pandas.DataFrame, pandas.Series)):
-        return pandas.concat(outputs)
+    if hasattr(first, "iloc"):  # whoever has a frame has loaded pandas
+        return sys.modules["pandas"].concat(outputs)
     if isinstance(first, (list, tuple)):
         return [entry for output in outputs for entry in output]
     return np.concatenate(outputs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import scipy.sparse
 
 from .errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages, row_number
 from .frames import pandas_frame
+from .torch_support.tensor_arrays import is_tensor
 
 Block = tuple[Any, ...]
 """Tables or arrays with one entry per row each, such as the inputs and the targets of a model."""
@@ -133,30 +135,27 @@ def _batches_of_fragment(dataset: Any, fragment: Any, size: int) -> Iterator[Any
     yield from fragment.to_batches(schema=dataset.schema, batch_size=size)
 
 
-def rechunked(
-    blocks: Iterable[Block], size: int, join: Callable[[Sequence[Any]], Any]
-) -> Iterator[Block]:
-    """Yield the rows of blocks of any sizes in chunks of `size` rows; the last may be smaller.
-
-    `join` joins the pieces of one part of the blocks along their rows.
-    """
+def rechunked(blocks: Iterable[Block], size: int) -> Iterator[Block]:
+    """Yield the rows of blocks of any sizes in chunks of `size` rows; the last may be smaller."""
     waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
         start, n_rows = 0, n_rows_of(block)
         while n_rows - start >= size - n_waiting:
             stop = start + size - n_waiting
-            yield _joined([*waiting, rows_of(block, start, stop)], join)
+            yield _joined([*waiting, rows_of(block, start, stop)])
             waiting, n_waiting, start = [], 0, stop
         if start < n_rows:
             waiting.append(rows_of(block, start, n_rows))
             n_waiting += n_rows - start
     if n_waiting:
-        yield _joined(waiting, join)
+        yield _joined(waiting)
 
 
-def join_tables(pieces: Sequence[Any]) -> Any:
-    """Return arrays, frames or sparse matrices as one, along their rows."""
+def _join(pieces: Sequence[Any]) -> Any:
+    """Return arrays, frames, sparse matrices or tensors as one, along their rows."""
+    if is_tensor(pieces[0]):
+        return sys.modules["torch"].cat(pieces)
     if isinstance(pieces[0], pd.DataFrame):
         return pd.concat(pieces)
     if scipy.sparse.issparse(pieces[0]):
@@ -164,11 +163,11 @@ def join_tables(pieces: Sequence[Any]) -> Any:
     return np.concatenate(pieces)
 
 
-def _joined(pieces: Sequence[Block], join: Callable[[Sequence[Any]], Any]) -> Block:
+def _joined(pieces: Sequence[Block]) -> Block:
     if len(pieces) == 1:
         return pieces[0]
     try:
-        return tuple(join(parts) for parts in zip(*pieces, strict=True))
+        return tuple(map(_join, zip(*pieces, strict=True)))
     except (ValueError, TypeError, RuntimeError) as error:  # of NumPy, pandas and torch
         shapes = [[getattr(part, "shape", type(part).__name__) for part in p] for p in pieces]
         raise InvalidArgumentError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
@@ -65,8 +65,6 @@ class StreamCall:
         Returns the iterator over blocks of rows, given how many to read at a time.
     explain : callable
         Explains a block by an ordinary call.
-    join : callable
-        Joins pieces of a part of the blocks.
     explainer : object
         Has `seed`, and the one that was drawn where the user has chosen none. It takes the seed of
         the checkpoint then.
@@ -87,7 +85,6 @@ class StreamCall:
     host: str
     blocks: Callable[[int], Iterator[Block]]
     explain: Callable[[Block], ExplainedBlock]
-    join: Callable[[Sequence[Any]], Any]
     explainer: Any
     options: Callable[[], dict[str, str]]
     out: Any
@@ -199,7 +196,7 @@ def _explain_missing(call: StreamCall, out: Path, record: Record | None) -> None
         total=call.n_rows, desc=call.name, unit=" rows", disable=hidden, delay=delay,
         **BY_MEAN_SPEED,
     ) as bar:  # fmt: skip
-        for block in rechunked(blocks, size, call.join):
+        for block in rechunked(blocks, size):
             first, position = position, position + n_rows_of(block)
             data, part = digest(*block), parts.get(first)
             if record is not None and record.n_rows is not None and position > record.n_rows:

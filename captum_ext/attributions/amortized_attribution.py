@@ -17,6 +17,7 @@ from shapley_adapters.constructors import KindT, fill_docstring, write_construct
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.training_options import (
     FASTSHAP_PRESETS,
     SIMSHAP_PRESETS,
@@ -27,7 +28,7 @@ from shapley_adapters.training_options import (
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import selected_targets
-from ..inputs.checks import checked_inputs, checked_target, readable
+from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
@@ -187,7 +188,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         (real,) = game.inputs
         players = game.groups.players[0][0]
         _, training_rows = split_rows(self._training(), len(real), len(real))
-        rows, seed = readable(real).numpy()[training_rows], checked_seed(self.seed)
+        rows, seed = array_of(real)[training_rows], checked_seed(self.seed)
         mixed = mixed_rows(rows, players, self.n_mixed_rows, seed)
         return torch.cat([real, torch.as_tensor(mixed).to(real)])
 
@@ -206,7 +207,7 @@ class AmortizedAttribution(TrainingArguments, CoalitionAttribution):
         additional = shared_arguments_only(additional, len(inputs[0]))
         seed, n_numbers = checked_seed(self.seed), sum(tensor[0].numel() for tensor in inputs)
         shifted = tuple(
-            torch.as_tensor(shifted_rows(readable(tensor).numpy(), seed, n_numbers)).to(tensor)
+            torch.as_tensor(shifted_rows(array_of(tensor), seed, n_numbers)).to(tensor)
             for tensor in inputs
         )
         call = self.checked_call(shifted, baselines, target, additional, *others)

@@ -15,10 +15,10 @@ from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.training_options import surrogate_parameters
 
 from ..argument_types import Batches, FeatureMask, Inputs
-from ..inputs.checks import readable
 from .coalition_attribution import CoalitionAttribution
 
 _DELAY = 10.0
@@ -99,18 +99,18 @@ class Surrogate(SurrogateModel):
         if game.groups.differ_by_example:
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
-        values = readable(game.inputs[0])
-        if not values.is_floating_point():
+        (real,) = game.inputs
+        if not real.is_floating_point():
             raise InvalidArgumentTypeError(
-                f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
+                f"inputs holds whole numbers ({real.dtype}), none of which is NaN. Convert them "
                 "to floating point."
             )
-        self._train(values.numpy(), game, game.groups.players[0][0], {}, delay)
+        self._train(array_of(real), game, game.groups.players[0][0], {}, delay)
         return self
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
-        outputs = torch.as_tensor(self._predict(readable(inputs).numpy()))
+        outputs = torch.as_tensor(self._predict(array_of(inputs)))
         dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
         outputs = outputs.to(inputs.device, dtype)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
@@ -171,7 +171,7 @@ def network_inputs(tensors: tuple[Tensor, ...], network: object) -> Tensor:
     """
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
-    values = readable(tensors[0])
+    values = torch.from_numpy(array_of(tensors[0]))
     are_measures = network in (None, "mlp", "unet", "embeddings", "trees")
     return values.float() if are_measures and not values.is_floating_point() else values
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from shapley_adapters.arguments import checked_choice, checked_count
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_generators import seeded_draws
 from shapley_adapters.interactions.result import InteractionRequest, checked_pairs
 from shapley_adapters.language_models.answers import (
     Answers,
@@ -34,7 +35,6 @@ from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
 from ..games.answer_scores import AnswerScores
-from ..inputs.global_generators import seeded_draws
 from ..inputs.prompts import check_prompt, players_of_parts
 from ..results.language_model_results import LLMAttributionResult
 

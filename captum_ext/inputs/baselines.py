@@ -183,7 +183,15 @@ def checked_baselines(
         and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
         for part, baseline, tensor in zip(parts, tensors, inputs, strict=True)
     )
-    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn) if any(are_drawn) else 1)
+    counts = {
+        len(baseline) for baseline, is_drawn in zip(tensors, are_drawn, strict=True) if is_drawn
+    }
+    if len(counts) > 1:
+        raise InvalidArgumentError(
+            f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
+            "several inputs. Their rows belong together, so that their numbers must be equal."
+        )
+    return Baselines(tensors, are_drawn, *counts)
 
 
 def _called(function: Callable[..., Any], user_inputs: object) -> Any:
@@ -195,18 +203,6 @@ def _called(function: Callable[..., Any], user_inputs: object) -> Any:
             f"{type(baselines).__name__}."
         )
     return baselines
-
-
-def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
-    counts = {
-        len(baseline) for baseline, is_drawn in zip(tensors, are_drawn, strict=True) if is_drawn
-    }
-    if len(counts) > 1:
-        raise InvalidArgumentError(
-            f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
-            "several inputs. Their rows belong together, so that their numbers must be equal."
-        )
-    return counts.pop()
 
 
 def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:

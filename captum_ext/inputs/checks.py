@@ -185,13 +185,6 @@ def takes_nothing(function: Callable[..., Any]) -> bool:
         return False
 
 
-def readable(tensor: Tensor) -> Tensor:
-    """Return a tensor that NumPy can read: on the CPU, in float32 for types that NumPy lacks."""
-    plain = tensor.detach().cpu().resolve_neg()
-    lacks_type = plain.is_floating_point() and plain.dtype not in KNOWN_TO_NUMPY
-    return plain.float() if lacks_type else plain
-
-
 def at_least_half(tensor: Tensor) -> Tensor:
     """Convert floating-point tensors of 8 bits, with which torch cannot compute, to float32."""
     return tensor.float() if tensor.element_size() == 1 else tensor

@@ -152,7 +152,8 @@ def from_feature_mask(
         ends = np.cumsum([tensor[0].numel() for tensor in inputs])
         masks = [of_input[None] for of_input in np.split(np.arange(ends[-1]), ends[:-1])]
     else:
-        masks = _checked(feature_mask, inputs)
+        pairs = zip(parts_of("feature_mask", feature_mask, len(inputs)), inputs, strict=True)
+        masks = [_flat(*pair, f"feature_mask[{index}]") for index, pair in enumerate(pairs)]
     ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
     if len(ids) == 0:
         raise InvalidArgumentError("inputs must hold at least one number for each example.")
@@ -160,16 +161,6 @@ def from_feature_mask(
     players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
     is_plain = len(inputs) == 1 and np.array_equal(players[0], np.arange(len(ids))[None])
     return FeatureGroups(len(ids), players, is_plain, ids)
-
-
-def _checked(
-    feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
-) -> list[IntArray]:
-    masks = parts_of("feature_mask", feature_mask, len(inputs))
-    return [
-        _flat(mask, tensor, f"feature_mask[{index}]")
-        for index, (mask, tensor) in enumerate(zip(masks, inputs, strict=True))
-    ]
 
 
 def _flat(mask: Tensor, tensor: Tensor, name: str) -> IntArray:

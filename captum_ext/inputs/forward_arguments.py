@@ -110,7 +110,12 @@ def checked_additional(additional: object, inputs: tuple[Tensor, ...]) -> tuple[
                 "example; captum's NoiseTunnel and metrics repeat such rows. Pass "
                 "captum_ext.Shared(edge_index) for edges, or captum_ext.PerExample(rows)."
             )
-        _check_lengths(name, argument, n_examples)
+        for part in _parts(argument):
+            if isinstance(part, PerExample) and len(part) != n_examples:
+                raise InvalidArgumentError(
+                    f"{name} is marked PerExample and has {len(part)} entries, but there are "
+                    f"{n_examples} examples."
+                )
     return arguments
 
 
@@ -259,12 +264,3 @@ def _are_edges(pair: Tensor, max_nodes: int) -> bool:
         return False
     is_repeated = len(torch.unique(pair, dim=1)[0]) < pair.shape[1]
     return not is_repeated and not torch.equal(pair[0], pair[1])
-
-
-def _check_lengths(name: str, argument: Any, n_examples: int) -> None:
-    for part in _parts(argument):
-        if isinstance(part, PerExample) and len(part) != n_examples:
-            raise InvalidArgumentError(
-                f"{name} is marked PerExample and has {len(part)} entries, but there are "
-                f"{n_examples} examples."
-            )

@@ -158,11 +158,6 @@ def identity_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def join_tensors(pieces: Sequence[Tensor]) -> Tensor:
-    """Return tensors as one, along their rows."""
-    return torch.cat(list(pieces))
-
-
 def _tensor(part: Any) -> Tensor:
     """Return rows as a tensor of their own type."""
     if isinstance(part, Tensor):

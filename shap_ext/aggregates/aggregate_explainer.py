@@ -24,6 +24,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import with_options_of, write_constructor
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_generators import global_generator, state_of
 from shapley_adapters.pipeline.result import quantiles
 from shapley_adapters.workers import checked_n_jobs
 
@@ -34,15 +35,9 @@ from ..explainers.legacy_calls import check_sums, no_expected_value, shared_valu
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import Dataset, plain_rows, table_of_row
 from ..inputs.models import inner_model, is_torch_module, prediction_function
-from ..results.explanations import explanation, folded, has_outputs, unfolded
+from ..results.explanations import base_of_rows, explanation, folded, has_outputs, unfolded
 from ..results.record import with_record
-from ..shap_internals import (
-    background_of,
-    global_generator,
-    is_op_chain,
-    needed_evaluations,
-    state_of,
-)
+from ..shap_internals import background_of, is_op_chain, needed_evaluations
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that call the model with arrays, which torch modules do not take and
@@ -140,12 +135,8 @@ class Member:
             )
         if not isinstance(answer, shap.Explanation):
             return Answer(values, None, None, None, None)
-        base, errors, half_widths = answer.base_values, answer.error_std, None
-        if base is not None:
-            shape = (len(values), *values.shape[-1:]) if has_outputs(values, rows) else len(values)
-            base = np.asarray(base, dtype=np.float64)  # some explainers give one for all rows
-            is_whole = base.size == np.prod(shape)
-            base = base.reshape(shape) if is_whole else np.broadcast_to(base, shape).copy()
+        base = base_of_rows(answer, folded(values, has_outputs(values, rows)))
+        errors, half_widths = answer.error_std, None
         if errors is not None:
             errors = plain_array(f"error_std of {self.name}", errors).reshape(values.shape)
             half_widths = quantiles(0.95) * errors

@@ -27,7 +27,7 @@ from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.judged_explanations import in_form_of, rows_with_game
 from ..explainers.shared_parameters import TEXTS, documented
 from ..inputs.models import inner_model, is_torch_module, prediction_function
-from ..results.explanations import folded, has_outputs, unfolded, with_outputs
+from ..results.explanations import base_of_rows, folded, has_outputs, unfolded, with_outputs
 from .aggregate_explainer import MEMBER, AggregateExplainer, Answer, Member, rows_of_dataset
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
@@ -389,12 +389,7 @@ def combine(explanations: Sequence[Any], aggregator: core.Aggregator) -> Any:
                 f"values have {shape}; they must explain the same rows, features and outputs."
             )
         candidates.append(folded(values, has_outputs))
-        base = getattr(item, "base_values", None)
-        if base is not None:
-            base, of_rows = np.asarray(base), candidates[-1].shape[:-1]
-            # Some explainers give one number for all rows, or keep an axis of it.
-            base = base[..., 0] if base.shape == (*of_rows, 1) else np.broadcast_to(base, of_rows)
-        bases.append(base)
+        bases.append(base_of_rows(item, candidates[-1]))
     aggregate = aggregator(candidates)
     return shap.Explanation(
         unfolded(aggregate.values, shape, has_outputs),

@@ -77,8 +77,6 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     if not (is_array or is_matrix or isinstance(masker, pd.DataFrame)):
         return masker, None
     n_rows = masker.shape[0]
-    if n_rows == 0:
-        raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
     dataset = checked_dataset(masker, name="masker")
     if n_rows > _MAX_BACKGROUND:
         warn_user(
@@ -213,12 +211,10 @@ def _column_dtypes(background: Dataset, dataset: Dataset) -> dict[int, Any] | No
     If rows and background have the same type, it is the type of the column; otherwise types of
     numbers are promoted.
     """
-    if background.columns is None:
-        return None
     values = np.asarray(dataset.values)
     common = np.result_type(values, background.values)
     dtypes = {}
-    for index in range(len(background.columns)):
+    for index in range(background.values.shape[1]):
         row_dtype = _column_dtype(dataset.dtypes, values, index)
         background_dtype = _column_dtype(background.dtypes, background.values, index)
         if dataset.dtypes is None and not is_number(background_dtype):

@@ -219,7 +219,7 @@ def explained_function(model: Model, model_output: str = "auto") -> ExplainedFun
             f"model must be a function or a fitted model; got the class {model.__name__}. Pass an "
             "object of the class."
         )
-    if is_function(model):
+    if callable(model):  # as torch modules are
         if model_output in ("probability", "log_odds"):
             raise InvalidArgumentError(
                 f"model_output={model_output!r} needs a fitted classifier; model is a function, "
@@ -243,7 +243,7 @@ def prediction_function(model: Model) -> Callable[..., Any]:
 def prediction(model: Model) -> ExplainedFunction:
     """Return what a model predicts: probabilities where it has them, for losses and their kind."""
     model = inner_model(model)
-    if is_function(model):
+    if callable(model):
         return ExplainedFunction(model)
     if is_instance(model, "xgboost", "Booster"):
         return ExplainedFunction(partial(_booster_outputs, model, output_margin=False))
@@ -262,11 +262,6 @@ def text_vectorizer(model: Any) -> Any:
     steps = getattr(model, "steps", None)  # of a Pipeline
     first = steps[0][1] if isinstance(steps, list) and steps else None
     return first if hasattr(first, "build_analyzer") else None
-
-
-def is_function(model: object) -> bool:
-    """Return whether a model is explained as it is."""
-    return is_torch_module(model) or callable(model)
 
 
 def _of_estimator(model: Any, model_output: str) -> ExplainedFunction:

@@ -49,6 +49,16 @@ def unfolded(values: FloatArray, shape: tuple[int, ...], has_outputs: bool) -> F
     return np.moveaxis(values.reshape(len(values), shape[-1], *shape[1:-1]), 1, -1)
 
 
+def base_of_rows(explanation: Any, values: FloatArray) -> FloatArray | None:
+    """Return the base values of an Explanation, (R,) or (R, K), given its values, features last."""
+    base = getattr(explanation, "base_values", None)
+    if base is None:
+        return None
+    base, shape = np.asarray(base, dtype=np.float64), values.shape[:-1]
+    # Some explainers give one number for all rows, or keep an axis of it.
+    return base.reshape(shape) if base.size == np.prod(shape) else np.broadcast_to(base, shape)
+
+
 @dataclass(frozen=True)
 class Part:
     """The players and data of one model input.

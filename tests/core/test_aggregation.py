@@ -19,7 +19,6 @@ from shapley_adapters.aggregation import (
     learned_weights,
 )
 from shapley_adapters.aggregation.convex import (
-    complexity_loss,
     criterion_loss,
     sensitivity_loss,
     unfaithfulness_loss,
@@ -352,7 +351,7 @@ def losses():
     places = (~subsets) @ (1 << np.arange(6))
     lost = everyone - game.values[:, places, 0]
     return {
-        "complexity": complexity_loss(candidates),
+        "complexity": criterion_loss(candidates, complexity),
         "sensitivity": loss_of_moves(),
         "faithfulness": unfaithfulness_loss(candidates, subsets, lost),
         "own": criterion_loss(candidates, lambda g: abs(g - 0.3).sum(1)),

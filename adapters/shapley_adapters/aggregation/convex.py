@@ -32,11 +32,6 @@ def combined(weights: FloatArray, candidates: FloatArray) -> FloatArray:
     return np.tensordot(weights, candidates, axes=1)
 
 
-def complexity_loss(candidates: FloatArray) -> Loss:
-    """Return μ_C of combinations of candidates, (G, R, M)."""
-    return lambda weights: entropy_of_shares(combined(weights, candidates))
-
-
 def sensitivity_loss(differences: FloatArray, is_neighbour: BoolArray) -> Loss:
     """Return μ_A, mean distances of combinations for inputs and for neighbours; it is convex.
 
@@ -112,7 +107,7 @@ def unfaithfulness_loss(
 
 
 def criterion_loss(candidates: FloatArray, criterion: Callable[[FloatArray], Any]) -> Loss:
-    """Return a user's criterion of combinations of candidates, (G, R, M).
+    """Return a criterion of combinations of candidates, (G, R, M), such as the complexity μ_C.
 
     The criterion takes explanations, (R, M), and returns one number for each; lower is better.
     """
@@ -175,13 +170,11 @@ def loss_of_criterion(
         return unfaithfulness()
     found = candidates()
     per_output = found.reshape(len(found), -1, found.shape[-1])
-    if not isinstance(criterion, str):
-        return criterion_loss(per_output, criterion)
-    complexity = complexity_loss(per_output)
-    if criterion == "complexity":
-        return complexity
+    own = criterion_loss(per_output, criterion if callable(criterion) else entropy_of_shares)
+    if criterion != "trade_off":
+        return own
     moved = sensitivity()
-    return lambda weights: moved(weights) + complexity_weight * complexity(weights)
+    return lambda weights: moved(weights) + complexity_weight * own(weights)
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,7 @@ class Exact(Estimator[FullDesign]):
     """
 
     declaration: ClassVar[Declaration | None] = Declaration("enumeration", is_random=False)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Nothing is drawn."""
-        return True
+    is_unbiased = True  # nothing is drawn
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return 2^M, or raise an error if that is too many."""

@@ -15,14 +15,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..array_types import (
-    AttributionArray,
-    BoolArray,
-    CoalitionArray,
-    FloatArray,
-    IntArray,
-    ValueArray,
-)
+from ..arguments import checked_flag
+from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import (
     capped_shares,
     distinct_subsets,
@@ -30,7 +24,7 @@ from ..coalitions.tables import (
     random_subsets,
     randomly_rounded,
 )
-from .protocol import DesignRequest, Solution
+from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget
 
 FOLDS = 8
@@ -80,17 +74,6 @@ class CoalitionDraws(UnitDesign):
         return targets - line
 
 
-def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
-    """Draw coalitions by the Shapley kernel, with replacement, until the budget is spent."""
-    n_players, unit_size = request.n_players, 2 if paired else 1
-    # Duplicates are free, so offer more draws than the budget covers without duplicates.
-    n_offered = 4 * (request.budget - 2) // unit_size
-    all_sizes = np.arange(1, n_players)
-    sizes = request.rng.choice(all_sizes, size=n_offered, p=kernel_mass(n_players))
-    members = random_subsets(sizes, n_players, request.rng)
-    return select_draws(request, members, paired)
-
-
 def select_draws(request: DesignRequest, members: CoalitionArray, paired: bool) -> CoalitionDraws:
     """Return the first draws within the budget, with the complements of `members` if `paired`."""
     units = np.stack([members, ~members], axis=1) if paired else members[:, None]
@@ -98,37 +81,56 @@ def select_draws(request: DesignRequest, members: CoalitionArray, paired: bool) 
     return CoalitionDraws(design.table, design.positions, members[: len(design.positions)])
 
 
-def mean_of_draws(
-    coefficients: FloatArray, targets: FloatArray, bias: FloatArray
-) -> tuple[AttributionArray, AttributionArray]:
-    """Return the mean over draws of coefficient times target, plus `bias`, and its error.
+@dataclass(frozen=True)
+class KernelDraws(Estimator[CoalitionDraws]):
+    """Base of the means of a linear function of coalitions drawn by the Shapley kernel."""
 
-    Parameters
-    ----------
-    coefficients : array, (n, M)
-        The factor of a draw's target for each player.
-    targets : array, (R, n, K)
-        The targets.
-    bias : array, (R, 1, K)
-        The constant that is added to every player.
-    """
-    n = len(coefficients)
-    means: FloatArray = coefficients.T @ targets / n
-    if n < 2:
-        return means + bias, np.full_like(means, np.nan)
-    squares: FloatArray = (coefficients**2).T @ targets**2 / n
-    # Smaller differences are rounding errors of a variance of 0.
-    variances = np.where(squares - means**2 > 1e-14 * squares, squares - means**2, 0.0)
-    return means + bias, np.sqrt(variances / (n - 1))
+    is_unbiased = True
 
+    paired: bool = True
+    centred: bool = True
 
-def solution_by_draws(
-    draws: CoalitionDraws, coefficients: FloatArray, values: ValueArray, centred: bool
-) -> Solution:
-    """Return the mean over the draws plus each player's equal share of v(N) − v(∅)."""
-    equal = (values[:, 1:2] - values[:, :1]) / draws.members.shape[1]  # (R, 1, K)
-    means_and_errors = mean_of_draws(coefficients, draws.targets(values, centred), equal)
-    return Solution(*means_and_errors, len(coefficients) - 1)
+    def __post_init__(self) -> None:
+        checked_flag("paired", self.paired)
+        checked_flag("centred", self.centred)
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
+        del n_players  # a draw serves all players
+        return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
+        return 14 * budget * n_players
+
+    def design(self, request: DesignRequest) -> CoalitionDraws:
+        """Draw coalitions with replacement until the budget is spent."""
+        n_players, unit_size = request.n_players, 2 if self.paired else 1
+        # Duplicates are free, so offer more draws than the budget covers without duplicates.
+        n_offered = 4 * (request.budget - 2) // unit_size
+        all_sizes = np.arange(1, n_players)
+        sizes = request.rng.choice(all_sizes, size=n_offered, p=kernel_mass(n_players))
+        members = random_subsets(sizes, n_players, request.rng)
+        return select_draws(request, members, self.paired)
+
+    def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
+        """Return the mean over the draws plus each player's equal share of v(N) − v(∅)."""
+        n, n_players = design.members.shape
+        coefficients = self._coefficients(design.members)
+        targets = design.targets(values, self.centred)
+        means = coefficients.T @ targets / n
+        errors = np.full_like(means, np.nan)
+        if n > 1:
+            squares = (coefficients**2).T @ targets**2 / n
+            # Smaller differences are rounding errors of a variance of 0.
+            is_above = squares - means**2 > 1e-14 * squares
+            errors = np.sqrt(np.where(is_above, squares - means**2, 0.0) / (n - 1))
+        equal = (values[:, 1:2] - values[:, :1]) / n_players  # (R, 1, K)
+        return Solution(means + equal, errors, n - 1)
+
+    def _coefficients(self, members: CoalitionArray) -> FloatArray:
+        """Return the factor of the target of each draw for each player, (n, M)."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

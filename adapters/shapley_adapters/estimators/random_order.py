@@ -38,21 +38,13 @@ class RandomOrder(Estimator[OrdersDesign]):
 
     declaration: ClassVar[Declaration | None] = Declaration("random order")
     has_units: ClassVar[bool] = True
+    is_drawn_by_labels = True  # with random labels, a fixed order is a random order
+    is_unbiased = True
 
     antithetic: bool = True
 
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """With random labels, a fixed order is a random order."""
-        return True
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes, from one order on: see the class."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of an order of two blocks, and the empty and full coalition.

@@ -11,7 +11,7 @@ from ..arguments import checked_flag
 from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import kernel_total, random_subsets
 from ..interactions.result import InteractionRequest, SetSolution
-from .pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
+from .pair_folds import KernelDraws
 from .protocol import Declaration, DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget, share_residual
 from .value_errors import ValueErrors, pooled_variances
@@ -55,6 +55,7 @@ class Semivalue(Estimator[SemivalueDesign]):
 
     declaration: ClassVar[Declaration | None] = Declaration("semivalue")
     has_units: ClassVar[bool] = True
+    is_unbiased = True
 
     antithetic: bool = True
     efficient: bool = True
@@ -62,11 +63,6 @@ class Semivalue(Estimator[SemivalueDesign]):
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes: see the class."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one unit per player, or of two, and the empty and full coalition."""
@@ -149,7 +145,7 @@ class Semivalue(Estimator[SemivalueDesign]):
 
 
 @dataclass(frozen=True)
-class SimSemivalue(Estimator[CoalitionDraws]):
+class SimSemivalue(KernelDraws):
     """Shapley values as weighted means over drawn coalitions (SimSHAP, Zhang et al., Eq. 14).
 
     The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14). A coalition of s features,
@@ -170,36 +166,8 @@ class SimSemivalue(Estimator[CoalitionDraws]):
 
     declaration: ClassVar[Declaration | None] = Declaration("sim-semivalue")
 
-    paired: bool = True
-    centred: bool = True
-
-    def __post_init__(self) -> None:
-        checked_flag("paired", self.paired)
-        checked_flag("centred", self.centred)
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes: see the class."""
-        return True
-
-    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
-        del n_players  # a draw serves all players
-        return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
-
-    def memory(self, n_players: int, budget: int) -> int:
-        """Return the memory of the coalitions, of which more are drawn than evaluated."""
-        return 14 * budget * n_players
-
-    def design(self, request: DesignRequest) -> CoalitionDraws:
-        """Draw coalitions until the budget is spent."""
-        return draw_by_kernel(request, self.paired)
-
-    def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
-        """Average the changes of the draws."""
-        n_players = design.members.shape[1]
-        sizes = design.members.sum(axis=1, keepdims=True)
-        # (M − s) for members and −s for other players. The coefficients of the complement are the
-        # same with the opposite sign.
-        coefficients = kernel_total(n_players) * (n_players * design.members - sizes)
-        return solution_by_draws(design, coefficients, values, self.centred)
+    def _coefficients(self, members: CoalitionArray) -> FloatArray:
+        # (M − s) for members and −s for other players. Those of the complement are the same with
+        # the opposite sign.
+        n_players, sizes = members.shape[1], members.sum(axis=1, keepdims=True)
+        return kernel_total(n_players) * (n_players * members - sizes)

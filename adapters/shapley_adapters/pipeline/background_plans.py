@@ -15,14 +15,7 @@ from ..estimators.odd_gp.background_regression import BackgroundRegression
 from ..estimators.protocol import Estimator
 from ..estimators.random_order import RandomOrder
 from ..games.game import Game
-from .drawing import (
-    FEWEST_OF_UNBIASED,
-    FEWEST_PLAYERS,
-    MORE_FOR_SINGLES,
-    Drawing,
-    DrawPlan,
-    GameLevels,
-)
+from .drawing import FEWEST_OF_UNBIASED, FEWEST_PLAYERS, Drawing, DrawPlan, draws_of_each
 from .settings import Settings, budget_for, estimation_cost
 
 _FEWEST_OF_MANY, _SHARE, _FEWEST = 25, 0.25, 5
@@ -78,8 +71,8 @@ def background_drawing(
     least = n_for_ends + _ENOUGH_FOR_SINGLES * game.n_players * n_backgrounds
     must_be_unbiased = estimator.is_unbiased
     has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
-    levels = _levels_of_process(game, estimator, settings, sizes)
-    if levels is not None and settings.max_model_rows is not None:
+    has_process = _has_process(game, estimator, settings, sizes)
+    if has_process and settings.max_model_rows is not None:
         estimator = BackgroundRegression(max(0, settings.max_model_rows - n_for_ends) // 2)
     elif has_orders and (settings.max_model_rows or least) < least and n_backgrounds >= _MANY:
         estimator = RandomOrder(antithetic=False)
@@ -106,7 +99,7 @@ def background_drawing(
     )
     if estimator.needs_graph:
         whole = replace(whole, budget=max(plan.n_coalitions for plan in plans.values()))
-    return Drawing(draws, plans, settings.seed, levels), whole, estimator
+    return Drawing(draws, plans, settings.seed, has_process), whole, estimator
 
 
 def on_whole_background(
@@ -210,13 +203,10 @@ class _Planner:
             return DrawPlan(2 + n_single + n_inner, n_backgrounds, spare // n_inner)
         n_inner = int(np.clip(left // some_rows, n_fewest, n_most))
         n_single = min(n_single, n_inner)
-        n_of_others = left // (n_inner + (MORE_FOR_SINGLES - 1) * n_single)
-        if n_of_others < 1:  # fewer rows than coalitions and one more for each single player
+        of_each = draws_of_each(left, n_single, n_inner - n_single, n_backgrounds)
+        if of_each[1] < 1:  # fewer rows than coalitions and one more for each single player
             return DrawPlan(2 + min(left, n_inner), 1, 1)
-        n_of_single = min(n_backgrounds, MORE_FOR_SINGLES * n_of_others)
-        if n_of_single == n_backgrounds and n_inner > n_single:
-            n_of_others = (left - n_single * n_backgrounds) // (n_inner - n_single)
-        return DrawPlan(2 + n_inner, n_of_single, n_of_others)
+        return DrawPlan(2 + n_inner, *of_each)
 
     def _check(self, left: int, needed: int) -> None:
         """Refuse a budget that leaves fewer rows of the model than are needed beside the ends."""
@@ -234,25 +224,23 @@ def _too_small(settings: Settings, n_backgrounds: int, minimum: int) -> BudgetEr
     )
 
 
-def _levels_of_process(
+def _has_process(
     game: Game, estimator: Estimator[Any], settings: Settings, sizes: Sequence[int]
-) -> GameLevels | None:
-    """Return the levels of players for one process of all background rows; None if it has none.
+) -> bool:
+    """Return whether one process of all background rows takes over from the estimator.
 
-    It takes over from estimators that are posterior means themselves, where the budget pays for a
-    small part of the background.
+    It does from those that are posterior means themselves, where the budget pays for a small part
+    of the background.
     """
     n_backgrounds, limit = game.n_backgrounds, settings.max_model_rows
     if not estimator.has_process or limit is None:
-        return None
+        return False
     fits = FEWEST_PLAYERS <= game.n_players <= _MOST_PLAYERS and limit <= _MOST_MODEL_ROWS
     if settings.interactions is not None or not fits:
-        return None
+        return False
     n_all = 2 ** max(sizes)
     n_most = min(settings.budget or n_all, n_all, _MOST_OF_PROCESS * game.n_players)
-    if limit >= n_most * n_backgrounds:
-        return None
-    columns = game.level_columns(0) if n_backgrounds >= _FEWEST_BACKGROUNDS else None
-    if columns is None or len(columns[1]) > _MOST_COLUMNS:
-        return None
-    return GameLevels(game)
+    if limit >= n_most * n_backgrounds or n_backgrounds < _FEWEST_BACKGROUNDS:
+        return False
+    columns = game.level_columns(0)
+    return columns is not None and len(columns[1]) <= _MOST_COLUMNS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -15,16 +15,14 @@ from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
 from ..estimators.protocol import Design, Estimator
-from ..estimators.value_errors import ValueErrors
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
-from ..games.game import Game
 from .designs import PendingRows, RowGroup
 from .run import CallBudget, Run
 from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
 
-MORE_FOR_SINGLES = 2
+_MORE_FOR_SINGLES = 2
 """Single players have so many times the background rows of other coalitions: they weigh more."""
 
 FEWEST_OF_UNBIASED = 2
@@ -64,54 +62,6 @@ class DrawPlan:
 
 
 @dataclass(frozen=True)
-class GameLevels:
-    """The levels of the players of a game, by its columns."""
-
-    game: Game
-
-    def means(
-        self,
-        draws: Draws,
-        group: RowGroup,
-        values: ValueArray,
-        table: CoalitionTable,
-        drawn: BoolArray,
-    ) -> tuple[ValueArray, DrawnValues]:
-        """Return those of `Draws.means`, with the draws and the levels of their players."""
-        # The process needs no control variates, and they take long for many coalitions.
-        means, errors = replace(draws, has_controls=False).means(values, table, drawn)
-        found = DrawnValues(
-            errors.odd,
-            errors.even,
-            errors.covariances,
-            draws=draws.by_draw(values),
-            drawn=np.broadcast_to(drawn, (len(values), *drawn.shape[1:])),
-            levels=[
-                self.levels(int(row), players)
-                for row, players in zip(group.rows, group.players, strict=True)
-            ],
-            is_random=draws.is_random,
-        )
-        return means, found
-
-    def levels(self, row: int, players: IntArray) -> Levels:
-        """Return those of some players of a row, in this order."""
-        found = self.game.level_columns(row)
-        if found is None:
-            raise InvalidArgumentError(
-                f"max_model_rows needs rows of one kind, and row {row} has no columns, unlike row "
-                "0. Pass max_evals instead."
-            )
-        columns, owners = found
-        order = np.argsort(players)
-        is_active = np.isin(owners, players)
-        of_players = order[np.searchsorted(players[order], owners[is_active])]
-        weights, n_backgrounds = self.game.background_weights, self.game.n_backgrounds
-        of_backgrounds = np.full(n_backgrounds, 1 / n_backgrounds) if weights is None else weights
-        return Levels.from_columns(columns[:, is_active], of_players, of_backgrounds)
-
-
-@dataclass(frozen=True)
 class Drawing:
     """The draws of all rows of a run.
 
@@ -123,49 +73,15 @@ class Drawing:
         The plan for each number of active players.
     seed : int
         Seed of the draws.
-    levels : GameLevels, optional
-        The levels of some players of a row, for `BackgroundRegression`.
+    has_process : bool
+        Whether one process of all background rows, `BackgroundRegression`, takes the draws and the
+        levels of players.
     """
 
     draws: Draws
     plans: dict[int, DrawPlan]
     seed: int
-    levels: GameLevels | None = None
-
-    def means(self, pending: PendingRows) -> tuple[ValueArray, ValueErrors]:
-        """Return the values of rows so far, (R, C, K), and their errors.
-
-        Those of `Draws.means`, with the draws where the estimator needs them.
-        """
-        group, values, table = pending.group, pending.values, pending.design.table
-        drawn = self._evaluated(pending)
-        n_rows, n_coalitions, _ = values.shape
-        by_draw = values.reshape(n_rows, n_coalitions * self.draws.n_draws, -1)
-        exponents = scale_exponents(by_draw)
-        near_one = np.ldexp(by_draw, -exponents).reshape(values.shape)
-        if self.levels is None or group.n_players < FEWEST_PLAYERS:
-            means, errors = self.draws.means(near_one, table, drawn)
-        else:
-            means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
-        return np.ldexp(means, exponents), replace(errors, exponents=exponents)
-
-    def _evaluated(self, pending: PendingRows) -> BoolArray:
-        """Return which draws were evaluated, (1 or R, C, D)."""
-        if pending.drawn is None:
-            raise InvalidArgumentError("The rows have no draws.")
-        return pending.drawn[:, : pending.values.shape[1]]
-
-    def model_rows(self, pending: PendingRows, n_backgrounds: int) -> IntArray:
-        """Return the rows of the model's input that the draws of each row took, (1 or R,)."""
-        drawn, each = self._evaluated(pending), 1 if self.draws.is_background else n_backgrounds
-        n_draws: IntArray = each * drawn.sum(axis=(1, 2))
-        return n_draws - (each - 1) * self.draws.has_one_full_value  # which is one row of the model
-
-    def knows_singles(self, n_players: int) -> bool:
-        """Whether single players are evaluated first, with all draws, for unbiased estimates."""
-        plan = self.plans[n_players]
-        is_sampled = plan.n_of_others < plan.n_of_single
-        return self.draws.is_unbiased and is_sampled and plan.n_of_single == self.draws.n_draws
+    has_process: bool = False
 
     def affordable(self, group: RowGroup, design: Design) -> Design:
         """Return the first units of a design that the draws pay for; a design without is kept.
@@ -205,68 +121,84 @@ class Drawing:
         coalitions: CoalitionArray,
         units: IntArray | None,
     ) -> BoolArray:
-        """Return the draws of coalitions, (C, D).
-
-        A coalition has those of its complement, or of the others of its unit.
-        """
-        n_draws = self.draws.n_draws
-        drawn = np.zeros((len(coalitions), n_draws), dtype=bool)
+        """Return the draws of coalitions, (C, D)."""
+        drawn = np.zeros((len(coalitions), self.draws.n_draws), dtype=bool)
         drawn[:2] = True
         drawn[1, 1:] = not self.draws.has_one_full_value
         sizes = coalitions.sum(axis=1)
-        are_single = np.minimum(sizes, coalitions.shape[1] - sizes) == 1
-        counts = plan.n_of_single, plan.n_of_others
-        if units is None and plan.n_inner:
-            counts = self._counts(plan, int(are_single.sum()), len(coalitions) - 2)
         if not self.draws.is_background:
-            if plan.n_inner and 2 < len(coalitions) == 2 ** coalitions.shape[1]:
-                of_each = _allocated(sizes[2:], plan.n_of_others, n_draws, plan.n_inner, rng)
-                drawn[2:] = np.arange(n_draws) < of_each[:, None]
-                return drawn
-            drawn[2:, : counts[1]] = True
-            if units is None and plan.n_inner:  # the rest of the budget, one for each
-                n_left = plan.n_inner - counts[1] * (len(coalitions) - 2)
-                more = rng.permutation(len(coalitions) - 2)[: max(n_left, 0)] + 2
-                drawn[more, min(counts[1], n_draws - 1)] = True
-            elif counts[1] == 1:
-                starts = np.arange(2, len(coalitions) - REPEATED + 1, REPEATED)
-                drawn[starts + rng.integers(REPEATED, size=len(starts)), 1] = True
+            answers = self._n_answers(plan, rng, sizes[2:], coalitions.shape[1], units is not None)
+            drawn[2:] = np.arange(self.draws.n_draws) < answers[:, None]
             return drawn
-        if units is not None:
-            decks = _decks(rng, n_draws, plan.n_of_others)
-            n_spent = 0
-            for unit in units:
-                places = unit[unit > 1, None], next(decks)
-                n_spent += int(np.count_nonzero(~drawn[places]))
-                if plan.n_inner and n_spent > plan.n_inner:
-                    break  # all coalitions of later units are in earlier ones
-                drawn[places] = True
-            return drawn
-        first, second = complements(coalitions)
-        decks_of = {count: _decks(rng, n_draws, count) for count in counts}
-        for unit in range(1, len(first)):
-            of_unit = next(decks_of[counts[0] if are_single[first[unit]] else counts[1]])
-            drawn[first[unit], of_unit] = True
-            if second[unit] >= 0:
-                drawn[second[unit], of_unit] = True
+        # A coalition has the background rows of its complement, or of the others of its unit.
+        are_single = np.minimum(sizes, coalitions.shape[1] - sizes) == 1
+        n_most = plan.n_inner or np.inf
+        counts: Sequence[int] = (plan.n_of_others, plan.n_of_others)
+        if units is None:
+            units, n_most = np.stack(complements(coalitions), axis=1)[1:], np.inf
+            counts = plan.n_of_single, plan.n_of_others
+            if plan.n_inner:  # the design decides how many coalitions there are
+                n_single = int(are_single.sum())
+                numbers = n_single, len(coalitions) - 2 - n_single, self.draws.n_draws
+                of_each = draws_of_each(plan.n_inner, *numbers, self.draws.is_unbiased)
+                counts = np.clip(of_each, 1, self.draws.n_draws).tolist()
+        decks_of = {count: _decks(rng, self.draws.n_draws, count) for count in counts}
+        n_spent = 0
+        for unit in units:
+            inner = unit[unit > 1]  # without the ends, and −1 for a missing complement
+            places = inner[:, None], next(decks_of[counts[0 if are_single[inner].any() else 1]])
+            n_spent += int(np.count_nonzero(~drawn[places]))
+            if n_spent > n_most:
+                break  # all coalitions of later units are in earlier ones
+            drawn[places] = True
         return drawn
 
-    def _counts(self, plan: DrawPlan, n_single: int, n_inner: int) -> tuple[int, int]:
-        """Return the draws of each single player and of others that a plan pays for.
+    def _n_answers(
+        self,
+        plan: DrawPlan,
+        rng: np.random.Generator,
+        sizes: IntArray,
+        n_players: int,
+        has_units: bool,
+    ) -> IntArray:
+        """Return how often a random model answers for coalitions of these sizes, (C,)."""
+        n_draws, n_inner = self.draws.n_draws, len(sizes)
+        if plan.n_inner and 0 < n_inner == 2**n_players - 2:
+            return _allocated(sizes, plan.n_of_others, n_draws, plan.n_inner, rng)
+        each, more = plan.n_of_others, np.empty(0, dtype=np.intp)
+        if plan.n_inner and not has_units:  # the rest of the budget, one for each
+            each = max(each, min(n_draws, plan.n_inner // max(1, n_inner)))
+            more = rng.permutation(n_inner)[: max(plan.n_inner - each * n_inner, 0)]
+        elif each == 1:
+            starts = np.arange(0, n_inner - REPEATED + 1, REPEATED)
+            more = starts + rng.integers(REPEATED, size=len(starts))
+        counts = np.full(n_inner, each)
+        counts[more] += 1
+        return counts
 
-        The design decides how many coalitions there are: of single players or all but one, and in
-        all, but those of no and of all players.
-        """
-        n_draws, n_others = self.draws.n_draws, n_inner - n_single
-        if not self.draws.is_background:
-            each = max(plan.n_of_others, min(n_draws, plan.n_inner // max(1, n_inner)))
-            return each, each
-        each = plan.n_inner // max(1, n_others + MORE_FOR_SINGLES * n_single)
-        spare = plan.n_inner - n_single * n_draws
-        can_know = self.draws.is_unbiased and spare >= FEWEST_OF_UNBIASED * n_others
-        if can_know or MORE_FOR_SINGLES * each >= n_draws:
-            return n_draws, min(n_draws, spare // max(1, n_others))
-        return max(1, MORE_FOR_SINGLES * each), max(1, each)
+
+def draws_of_each(
+    n_in_all: int, n_single: int, n_others: int, n_draws: int, is_unbiased: bool = False
+) -> tuple[int, int]:
+    """Return the draws of each single player or all but one, and of each other coalition.
+
+    Parameters
+    ----------
+    n_in_all : int
+        The draws of all of them that a budget pays for.
+    n_single, n_others : int
+        The numbers of these coalitions.
+    n_draws : int
+        The most draws of a coalition.
+    is_unbiased : bool
+        Whether single players should have all draws, where the others are left enough.
+    """
+    each = n_in_all // max(1, n_others + _MORE_FOR_SINGLES * n_single)
+    spare = n_in_all - n_single * n_draws
+    can_know = is_unbiased and spare >= FEWEST_OF_UNBIASED * n_others
+    if can_know or _MORE_FOR_SINGLES * each >= n_draws:
+        return n_draws, spare // n_others if n_others else each
+    return _MORE_FOR_SINGLES * each, each
 
 
 def _allocated(
@@ -327,15 +259,12 @@ def repeated_drawing(
     (`has_one_full_value`), all players together are evaluated once.
     """
     n_repeats = settings.n_repeats
-    sizes = np.unique(n_active).tolist()
-    limits = [budget_for(size, estimator, settings).limit for size in sizes]
-    n_for_ends = [
-        limit // (_ENDS_SHARE * max(size, 1)) for size, limit in zip(sizes, limits, strict=True)
-    ]
-    n_draws = max(n_repeats, int(np.clip(min(n_for_ends), _FEWEST_ENDS, _MOST_ENDS)))
+    limits = _limits(n_active, estimator, settings)
+    n_for_ends = min(limit // (_ENDS_SHARE * max(size, 1)) for size, limit in limits.items())
+    n_draws = max(n_repeats, int(np.clip(n_for_ends, _FEWEST_ENDS, _MOST_ENDS)))
     n_ends = n_draws + (1 if has_one_full_value else n_draws)
     plans = {}
-    for size, limit in zip(sizes, limits, strict=True):
+    for size, limit in limits.items():
         n_all = 2**size
         share = n_repeats if n_repeats > 1 else 1 + 1 / REPEATED
         n_coalitions = int(2 + (limit - n_ends) / share)
@@ -429,12 +358,13 @@ class DrawnRun(Run):
         groups = super().groups(rows, ends)
         if evaluate is None:
             return groups
+        draws = self.drawing.draws
         for index, group in enumerate(groups):
-            if self.drawing.knows_singles(group.n_players):
+            plan = self.drawing.plans[group.n_players]
+            if draws.is_unbiased and plan.n_of_others < plan.n_of_single == draws.n_draws:
                 single = np.eye(group.n_players, dtype=bool)
                 coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
-                is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
-                groups[index], _ = self.knowing(group, coalitions[is_new], evaluate)
+                groups[index], _ = self.knowing(group, coalitions, evaluate)
         if self.estimator.score_source is None or self.own_words is None:
             return groups
         return [row for group in groups for row in group.one_by_one()]  # with draws of their own
@@ -456,13 +386,58 @@ class DrawnRun(Run):
 
     def with_means(self, pending: PendingRows) -> PendingRows:
         """Return rows with the means of their draws, and the errors of these."""
-        values, errors = self.drawing.means(pending)
-        return replace(pending, values=values, errors=errors)
+        draws, group, table = self.drawing.draws, pending.group, pending.design.table
+        drawn, shape = _evaluated(pending), pending.values.shape
+        by_draw = pending.values.reshape(shape[0], shape[1] * draws.n_draws, -1)
+        exponents = scale_exponents(by_draw)
+        near_one = np.ldexp(by_draw, -exponents).reshape(shape)
+        if self.drawing.has_process and group.n_players >= FEWEST_PLAYERS:
+            # The process needs no control variates, and they take long for many coalitions.
+            draws = replace(draws, has_controls=False)
+        means, errors = draws.means(near_one, table, drawn)
+        if not draws.has_controls:
+            errors = DrawnValues(
+                errors.odd,
+                errors.even,
+                errors.covariances,
+                draws=draws.by_draw(near_one),
+                drawn=np.broadcast_to(drawn, (shape[0], *drawn.shape[1:])),
+                levels=list(map(self._levels, group.rows, group.players)),
+                is_random=draws.is_random,
+            )
+        errors = replace(errors, exponents=exponents)
+        return replace(pending, values=np.ldexp(means, exponents), errors=errors)
+
+    def _levels(self, row: int, players: IntArray) -> Levels:
+        """Return the levels of some players of a row, by its columns, in this order."""
+        found = self.game.level_columns(int(row))
+        if found is None:
+            raise InvalidArgumentError(
+                f"max_model_rows needs rows of one kind, and row {row} has no columns, unlike row "
+                "0. Pass max_evals instead."
+            )
+        columns, owners = found
+        order = np.argsort(players)
+        is_active = np.isin(owners, players)
+        of_players = order[np.searchsorted(players[order], owners[is_active])]
+        weights, n_backgrounds = self.game.background_weights, self.game.n_backgrounds
+        of_backgrounds = np.full(n_backgrounds, 1 / n_backgrounds) if weights is None else weights
+        return Levels.from_columns(columns[:, is_active], of_players, of_backgrounds)
 
     def model_rows(self, pending: PendingRows, counts: IntArray) -> IntArray:
         """Return the rows of the model that the draws of each row took, (1 or R,)."""
         del counts  # draws differ in number
-        return self.drawing.model_rows(pending, self.game.n_backgrounds)
+        draws = self.drawing.draws
+        each = 1 if draws.is_background else self.game.n_backgrounds
+        n_draws: IntArray = each * _evaluated(pending).sum(axis=(1, 2))
+        return n_draws - (each - 1) * draws.has_one_full_value  # which is one row of the model
+
+
+def _evaluated(pending: PendingRows) -> BoolArray:
+    """Return which draws of rows were evaluated, (1 or R, C, D)."""
+    drawn: Any = pending.drawn  # which rows of this run have
+    evaluated: BoolArray = drawn[:, : pending.values.shape[1]]
+    return evaluated
 
 
 def can_be_random(run: Run) -> bool:
@@ -474,11 +449,16 @@ def can_be_random(run: Run) -> bool:
     """
     if run.has_draws or run.estimator.needs_graph:
         return True
-    sizes = np.unique(run.n_active[run.n_active > 0]).tolist()
-    limits = [budget_for(size, run.estimator, run.settings).limit for size in sizes]
+    limits = _limits(run.n_active[run.n_active > 0], run.estimator, run.settings)
     # The noise of the ends counts as much as that of others with the fewest answers.
     each = _FEWEST_ENDS * _ENDS_SHARE
-    return all(limit >= each * size for size, limit in zip(sizes, limits, strict=True))
+    return all(limit >= each * size for size, limit in limits.items())
+
+
+def _limits(n_active: IntArray, estimator: Estimator[Any], settings: Settings) -> dict[int, int]:
+    """Return the most evaluations of rows by their number of active players."""
+    sizes = np.unique(n_active).tolist()
+    return {size: budget_for(size, estimator, settings).limit for size in sizes}
 
 
 def for_random_model(run: Run) -> DrawnRun:

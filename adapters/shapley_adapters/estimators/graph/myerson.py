@@ -244,11 +244,7 @@ class Myerson(LinearEstimator):
     """
 
     declaration: ClassVar[Declaration | None] = Declaration("Myerson", "graph")
-
-    @property
-    def is_unbiased(self) -> bool:
-        """Yes: see the class."""
-        return True
+    is_unbiased = True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair of orders, or of two, and the empty and full coalition."""
