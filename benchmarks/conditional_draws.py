@@ -1,6 +1,6 @@
 """Draws of absent features from conditional normal distributions: their errors and bars.
 
-    python benchmarks/conditional_draws.py [--quick]
+    python benchmarks/conditional_draws.py [--quick] [--docs]
 
 Three tables. The error of the mean of K draws over that of K independent ones, as a root mean
 square over coalitions, for a quadratic function, a network and steps. The error of distributions
@@ -19,19 +19,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 import shap
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from shap_ext.maskers import Copula, Empirical, Forest, Gaussian
 from tests.helpers.conditional_games import Quadratic, correlated_rows, normal_shapley_values
 
-METHODS: dict[str, dict[str, Any]] = {
-    "enumeration": {},
-    "oddgp": {},
-    "oddgp, unbiased": {"unbiased": True},
-    "leastsquares": {},
-    "randomorder": {},
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "`oddgp`": ("oddgp", {}),
+    "`oddgp`, `unbiased=True`": ("oddgp", {"unbiased": True}),
+    "`leastsquares`": ("leastsquares", {}),
+    "`randomorder`": ("randomorder", {}),
+    "`enumeration`": ("enumeration", {}),
 }
+
+
+DRAWS = (4, 16, 64)
 
 
 def relative_errors(n_features: int, n_draws: int, n_repeats: int) -> dict[str, float]:
@@ -62,8 +66,8 @@ def coverage(method: str, n_draws: int, n_games: int) -> tuple[float, float, flo
     for seed in range(n_games):
         data, model = correlated_rows(300, 8, seed), Quadratic(8, seed)
         masker = Gaussian(data, draws=n_draws, seed=seed)
-        name = method.partition(",")[0]
-        explainer = shap.Explainer(model, masker, algorithm=name, seed=seed, **METHODS[method])
+        name, options = METHODS[method]
+        explainer = shap.Explainer(model, masker, algorithm=name, seed=seed, **options)
         budget = 1000 if name == "enumeration" else 100
         explainer(data[:2], max_evals=budget, silent=True)
         estimate = explainer.last_estimate
@@ -94,29 +98,35 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    is_quick = parser.parse_args().quick
+    options = pages.read_options(parser)
     print("error over that of independent draws")
     for n_features in (6, 13):
-        for n_draws in (4, 16, 64):
-            found = relative_errors(n_features, n_draws, 10 if is_quick else 40)
+        for n_draws in DRAWS:
+            found = relative_errors(n_features, n_draws, 10 if options.quick else 40)
             cells = "  ".join(f"{name} {share:.2f}" for name, share in found.items())
             print(f"{n_features:3} features  {n_draws:3} draws  {cells}", flush=True)
     print("\nerror of fits, 95 % intervals hold the values of their source")
     for masker in (Gaussian, Copula, Empirical, Forest):
         for correlation in (0.0, 0.3, 0.8):
-            error, held = errors_of_fits(masker, correlation, 3 if is_quick else 20)
+            error, held = errors_of_fits(masker, correlation, 3 if options.quick else 20)
             print(
                 f"{masker.__name__:9}  correlation {correlation}  {error:.3f}  {held:.2f}",
                 flush=True,
             )
-    print("\n95 % intervals hold, standard error, relative error")
+    print(
+        "\nstandard errors of the shares in 95 % intervals, and the table of the page", flush=True
+    )
+    lines = []
     for method in METHODS:
-        for n_draws in (4, 16, 64):
-            held, error, relative = coverage(method, n_draws, 3 if is_quick else 60)
-            print(
-                f"{method:16} {n_draws:3} draws  {held:.3f} ± {error:.3f}  {relative:.3f}",
-                flush=True,
-            )
+        found = [coverage(method, n_draws, 3 if options.quick else 60) for n_draws in DRAWS]
+        print(f"{method:28}", *(f"{error:.3f}" for _, error, _ in found), flush=True)
+        lines.append(
+            [method, *(pages.short(one, 2) for one in (*(held for held, *_ in found), found[1][2]))]
+        )
+    lines.sort(key=lambda line: min(line[1:-1]))
+    heads = [f"{n_draws} draws" for n_draws in DRAWS]
+    table = pages.table(["", *heads, f"relative error, {heads[1]}"], lines)
+    pages.report(options, "conditional-draws", table)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ attention. Each is drawn by a seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -173,6 +173,27 @@ def core_game(games: TabulatedGame) -> CoreGame:
         games.n_players,
         len(games.table),
     )
+
+
+def joined(
+    values_of: Sequence[Callable[[BoolArray], FloatArray]],
+    n_players: int,
+    evaluations_per_batch: int = 1024,
+) -> CoreGame:
+    """Return games of one row each, coalitions to values, as the core takes them."""
+
+    def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        found = np.empty(len(rows))
+        for row in np.unique(rows):
+            found[rows == row] = values_of[row](coalitions[rows == row])
+        return found
+
+    return CoreGame(values, n_players, len(values_of), evaluations_per_batch)
+
+
+def relative_error(found: Any, exact: FloatArray) -> float:
+    """Return Σ |φ̂ − φ| / Σ |φ|."""
+    return float(np.abs(found - exact).sum() / np.abs(exact).sum())
 
 
 def share_inside(

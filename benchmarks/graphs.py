@@ -1,12 +1,12 @@
 """Estimators for features with neighbours, on graphs and on trees, losing cells first.
 
-    python benchmarks/graphs.py [--parts near trees curves] [--quick]
+    python benchmarks/graphs.py [--parts near trees curves] [--quick] [--docs]
 
 *near*: what a graph of the players adds to `oddgp` on molecules, digits and texts. Errors are root
 mean squares over the players, over the spread of their Shapley values, which a regression over
 2,000 evaluations a player gives; the variance of these is taken off. Ratios are geometric means
 over the inputs. Falls are the mean log-odds that the predicted class loses while the players of the
-largest attributions are taken away, up to half of them, beside L- and C-Shapley and Myerson values.
+largest attributions are taken away, up to half of them, beside L-Shapley and Myerson values.
 *trees*: errors of `hierarchy` and shap's Partition at equal evaluations, on three kinds of games.
 Both estimate the Owen values of the same binary tree of 256 players, which are known.
 *curves*: how much of a value is taken by the first ten players of an explanation, deleted one after
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 import pandas as pd
 import shap
 import torch
@@ -35,7 +36,7 @@ from data_files import add_folder_arguments
 from games import FloatArray, LargeGame, converged
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
-from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, limit_of
+from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, with_tree
 from torch import nn
 
 import shap_ext
@@ -52,9 +53,8 @@ BUDGETS = (2, 4, 8, 16)
 _MOST_WORDS, _SQUARE, _OF_CURVES = 60, 4, 8
 _METHODS = {
     "`oddgp`": ("oddgp", False),
-    "`oddgp`, graph": ("oddgp", True),
+    "with `graph=`": ("oddgp", True),
     "L-Shapley": ("lshapley", True),
-    "C-Shapley": ("cshapley", True),
     "Myerson": ("myerson", True),
 }
 """Algorithms, and whether they get the graph."""
@@ -111,9 +111,9 @@ def _curves(tasks: list[Task]) -> dict[str, float]:
     return {name: float(np.mean(of_tasks)) for name, of_tasks in falls.items()}
 
 
-def _print_errors(cells: pd.DataFrame) -> None:
-    """Print the cells, those with the largest ratio first."""
-    groups = cells.groupby(["task", "evaluations"])
+def _shown(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of the cells, those with the largest ratio first."""
+    groups = cells.groupby(["task", "evaluations"], sort=False)
     means = groups.mean()
     shown = pd.DataFrame(
         {
@@ -125,7 +125,7 @@ def _print_errors(cells: pd.DataFrame) -> None:
             "time": means["seconds with"] / means["seconds without"],
         }
     )
-    print(f"\n{shown.sort_values('ratio', ascending=False).round(3).to_string()}")
+    return shown.sort_values("ratio", ascending=False)
 
 
 def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
@@ -136,7 +136,7 @@ def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
 
 
 def _texts(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
-    for name, key in (("AG's News", "ag_news"), ("Yahoo! Answers", "yahoo")):
+    for name, key in (("AG's News, words", "ag_news"), ("Yahoo! Answers, words", "yahoo")):
         case = build(key, arguments.data, arguments.cache, 200)
         items = [item for item in case.items if 20 <= item.n_players <= _MOST_WORDS]
         yield (
@@ -157,7 +157,7 @@ def _digits(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
     items = [
         replace(item, mask=players[item.mask], n_players=graph.n_players) for item in case.items
     ]
-    yield "digits", [_of_item(case.model, item, graph) for item in items]
+    yield "digits, 49 squares", [_of_item(case.model, item, graph) for item in items]
 
 
 def _molecules(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
@@ -168,7 +168,7 @@ def _molecules(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]
         network = molecules.train([all_molecules[place] for place in order[40:]])
     held_out = [all_molecules[place] for place in order[:40]]
     held_out = [one for one in held_out if 14 <= len(one.elements) <= 24]
-    yield "molecules", [_of_molecule(network, one) for one in held_out[: arguments.inputs]]
+    yield "MUTAG, atoms", [_of_molecule(network, one) for one in held_out[: arguments.inputs]]
 
 
 def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
@@ -200,9 +200,20 @@ def near(arguments: argparse.Namespace) -> None:
             for task, truth in zip(tasks, truths, strict=True)
         ]
         curves[name] = _curves(tasks)
-    _print_errors(pd.DataFrame(cells))
-    print(f"\nFall of the log-odds at {_OF_CURVES} evaluations a player, larger is better\n")
-    print(pd.DataFrame(curves).T.round(2).to_string(), flush=True)
+    shown = _shown(pd.DataFrame(cells))
+    print(f"\n{shown.round(3).to_string()}")
+    lines = []
+    for name, of_methods in curves.items():
+        ratios = (pages.short(shown["ratio"][name, each], 2) for each in BUDGETS)
+        lines.append(
+            [name, " / ".join(ratios), ", ".join(f"{one:.2f}" for one in of_methods.values())]
+        )
+    budgets = " / ".join(map(str, BUDGETS))
+    head = [
+        f"{arguments.inputs} inputs of each", f"ratio at {budgets} evaluations per feature",
+        f"fall at {_OF_CURVES}: {', '.join(_METHODS)}",
+    ]  # fmt: skip
+    pages.report(arguments, "graphs-near", pages.table(head, lines))
 
 
 # --- trees ---
@@ -288,26 +299,16 @@ def trees(arguments: argparse.Namespace) -> None:
                     lines.append({**line, "hierarchy": error, "held": held.mean()})
     means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
     means["ratio"] = means["hierarchy"] / means["Partition"]
-    print(f"\n{means.sort_values('ratio', ascending=False).round(2).to_string()}", flush=True)
+    means = means.sort_values("ratio", ascending=False)
+    lines = (
+        [kind, f"{budget:,}", *(pages.short(one, 2) for one in row)]
+        for (kind, budget), row in means[["hierarchy", "Partition", "held"]].iterrows()
+    )
+    head = ["game", "evaluations", "`hierarchy`", "Partition", "95 % intervals contain"]
+    pages.report(arguments, "graphs-trees", pages.table(head, lines))
 
 
 # --- curves ---
-
-
-def with_tree(explainer: type, tree: PlayerTree) -> Explain:
-    """Return a contender that explains by an explainer of shap's kind on a tree."""
-
-    def contender(game: CountedGame, budget: int, seed: int) -> Answer:
-        background, row = game.columns
-        clustering = tree.to_linkage(game.game.n_players)
-        masker = shap.maskers.Partition(background, clustering=clustering)
-        np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
-        # Partition counts the ends apart.
-        limit = budget - 2 if explainer is shap.explainers.Partition else limit_of(budget)
-        found = explainer(game, masker)(row, max_evals=limit, silent=True)
-        return Answer(np.asarray(found.values)[0])
-
-    return contender
 
 
 def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
@@ -335,38 +336,39 @@ def curves(arguments: argparse.Namespace) -> None:
     tasks = [("Yahoo! Answers", text_game, 100, tree_of_places([np.arange(100)], 100))]
     tasks += [("IMDB", text_game, 200, tree_of_places([np.arange(200)], 200))]
     tasks += [("digits", digit_game, 196, PlayerTree.from_linkage(quadrants.to_linkage(196)))]
-    lines = []
+    cells = []
     for task, make, n_players, tree in tasks[: 1 if arguments.quick else None]:
+        clustering = tree.to_linkage(n_players)
         contenders: dict[str, Explain] = {
-            "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, tree),
-            "Partition": with_tree(shap.explainers.Partition, tree),
+            "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, clustering),
+            "Partition": with_tree(shap.explainers.Partition, clustering),
             "KernelExplainer": partial(by_kernel, l1_reg="num_features(10)"),
             "`oddgp`": partial(by_ours, "oddgp"),
             "occlusion": by_occlusion,
         }
         games = [make(arguments.data, n_players, seed) for seed in range(arguments.inputs)]
         best = np.mean([taken_and_given(game, game.exact) for game in games], axis=0)
-        for per_player in (0.5, 1, 2, 4, 8):
+        for budget in (round(each * n_players) for each in (0.5, 1, 2, 4, 8)):
+            cell: dict[str, Any] = {}
             for name, contender in contenders.items():
-                budget = round(per_player * n_players)
                 found = [explain(contender, game, budget, seed) for seed, game in enumerate(games)]
-                scores = [
-                    taken_and_given(game, each[0].values)
-                    for game, each in zip(games, found, strict=True)
-                    if each is not None
-                ]
-                if len(scores) == len(games):
-                    cell = {"task": task, "evaluations": budget, "method": name}
-                    pair = zip(
-                        ("deletion", "insertion"), np.mean(scores, axis=0) / best, strict=True
-                    )
-                    lines += [{**cell, "curve": curve, "share": share} for curve, share in pair]
-    table = pd.DataFrame(lines).pivot_table(
-        index=["task", "evaluations", "curve"], columns="method", values="share", sort=False
+                answers = [each.values for each in found if each is not None]
+                if len(answers) == len(games):
+                    scores = map(taken_and_given, games, answers)
+                    cell[name] = np.mean(list(scores), axis=0) / best
+            lost = max((one / cell["`hierarchy`"]).max() for one in cell.values())
+            cells.append((lost, f"{task}, {n_players}", f"{budget:,}", cell))
+    cells.sort(key=lambda one: -one[0])
+    lines = (
+        [
+            task,
+            budget,
+            *(", ".join(pages.short(one, 2) for one in cell.get(name, ())) for name in contenders),
+        ]
+        for _, task, budget, cell in cells
     )
-    lost = table.max(axis=1) / table["`hierarchy`"]
-    order = lost.sort_values(ascending=False).index
-    print(f"\n{table.loc[order].round(2).to_string()}", flush=True)
+    table = pages.table(["features", "evaluations", *contenders], lines)
+    pages.report(arguments, "graphs-curves", table)
 
 
 PARTS = {"near": near, "trees": trees, "curves": curves}
@@ -377,9 +379,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_folder_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--inputs", type=int, default=12, help="of each task")
+    parser.add_argument("--inputs", type=int, default=10, help="of each task")
     parser.add_argument("--quick", action="store_true", help="2 inputs of one or two tasks")
-    arguments = parser.parse_args()
+    arguments = pages.read_options(parser)
     if arguments.quick:
         arguments.inputs = 2
     torch.set_num_threads(1)

@@ -2,6 +2,7 @@
 
     python benchmarks/interactions.py [--quick] [--games "tanh network" trees-30 conjunctions-50]
         [--per-player 8 16 32 64] [--rows 16] [--largest 3] [--shapiq-python NAME/bin/python]
+        [--docs]
 
 Of each kind of game and number of evaluations a player: the error Σ|Î − I| over Σ|I| of each
 method; how many of the ten strongest pairs are among the ten that it finds; how many of the pairs,
@@ -30,10 +31,11 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import pages
 import pandas as pd
 import shap
 from data_files import add_folder_arguments
-from games import BoolArray, CoreGame, FloatArray, IntArray
+from games import BoolArray, FloatArray, joined, relative_error
 from models import adult
 from peers import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
@@ -44,10 +46,20 @@ from shapley_adapters.errors import BudgetError
 from shapley_adapters.interactions.enumeration import enumerated
 from shapley_adapters.interactions.result import InteractionRequest
 
-GAMES = (
-    "tanh network", "ReLU network", "trees-13", "trees-30", "adult",
-    "conjunctions-50", "conjunctions-100", "conjunctions-200",
-)  # fmt: skip
+TITLES = {
+    "tanh network": "tanh network, 12 features",
+    "ReLU network": "ReLU network, 12 features",
+    "trees-13": "boosted trees, 13 features",
+    "trees-30": "boosted trees, 30 features",
+    "adult": "network on Adult, 13 features",
+}
+GAMES = (*TITLES, "conjunctions-50", "conjunctions-100", "conjunctions-200")
+DOCUMENTED = (
+    "--games 'tanh network' 'ReLU network' trees-13 trees-30 adult "
+    "--shapiq-python ENVIRONMENT/bin/python",
+    "--games conjunctions-50 conjunctions-100 conjunctions-200 --rows 3 --per-player 2 4 8 "
+    "--shapiq-python ENVIRONMENT/bin/python",
+)
 _COUNTED = 10
 OURS = {"oddgp": core.OddGP, "leastsquares": core.LeastSquares}
 
@@ -97,17 +109,6 @@ class PairGames:
     ) -> None:
         self.values_of, self.n_players, self.truth = values_of, n_players, truth
         self.peers = dict.fromkeys(peers, truth)
-
-    def game(self) -> CoreGame:
-        """Return the games as the core takes them."""
-
-        def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-            found = np.empty(len(rows))
-            for row in np.unique(rows):
-                found[rows == row] = self.values_of[row](coalitions[rows == row])
-            return found
-
-        return CoreGame(values, self.n_players, len(self.values_of), 4096)
 
 
 def _of_tables(tables: FloatArray) -> PairGames:
@@ -221,8 +222,7 @@ def _scores(found: FloatArray, truth: FloatArray) -> dict[str, float]:
         for of in (truth, found)
     ]
     shared = [len(top & ours) / _COUNTED for top, ours in zip(*both, strict=True)]
-    error = np.abs(found - truth).sum() / np.abs(truth).sum()
-    return {"error": float(error), "strongest": float(np.mean(shared))}
+    return {"error": relative_error(found, truth), "strongest": float(np.mean(shared))}
 
 
 def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str, float]:
@@ -239,10 +239,11 @@ def measured(
     """Return the scores and the seconds a game of each method that takes the budget."""
     found: dict[str, dict[str, float]] = {}
     settings = core.Settings(seed=0, budget=budget, interactions=InteractionRequest("SII"))
+    game = joined(games.values_of, games.n_players, 4096)
     for name, make in OURS.items():
         started = time.process_time()
         try:
-            pairs = core.estimate(games.game(), make(), settings).interactions
+            pairs = core.estimate(game, make(), settings).interactions
         except BudgetError:
             continue
         seconds = (time.process_time() - started) / len(games.values_of)
@@ -276,23 +277,59 @@ def main() -> None:
     parser.add_argument("--largest", type=int, choices=(2, 3, 4), default=4)
     parser.add_argument("--quick", action="store_true", help="3 games of three kinds, one budget")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    options = parser.parse_args()
+    options = pages.read_options(parser, *DOCUMENTED)
     if options.quick:
         options.games, options.rows, options.per_player = [*GAMES[::3], GAMES[5]], 3, [8]
     worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
-    tables = []
+    cells = []
     for name in options.games:
         games = games_of(name, options)
         for per_player in options.per_player:
             found = measured(games, round(per_player * games.n_players), worker)
-            rivals = [one["error"] for peer, one in found.items() if peer not in OURS]
-            ratio = found["oddgp"]["error"] / min(rivals, default=np.nan)
-            table = pd.DataFrame(found).T.round(3)
-            tables.append((ratio, f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table}"))
+            rivals = {peer: one["error"] for peer, one in found.items() if peer not in OURS}
+            best = min(rivals, key=lambda peer: rivals[peer], default="")
+            ratio = found["oddgp"]["error"] / rivals.get(best, np.nan)
+            cells.append((ratio, name, per_player, best, pd.DataFrame(found).T))
     if worker is not None:
         worker.close()
-    tables.sort(key=lambda one: -np.nan_to_num(one[0]))
-    print("\n\n".join(text for _, text in tables))
+    cells.sort(key=lambda cell: -np.nan_to_num(cell[0]))
+    for ratio, name, per_player, _, table in cells:
+        print(f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table.round(3)}\n")
+    many = [cell for cell in cells if cell[1].startswith("conjunctions")]
+    few = [cell for cell in cells if not cell[1].startswith("conjunctions")]
+    if few:
+        pages.report(options, "interactions", table_of_errors(few))
+    if many:
+        pages.report(options, "strongest-pairs", table_of_strongest(many))
+
+
+Cell = tuple[float, str, float, str, pd.DataFrame]
+"""A ratio, games, evaluations a player, the best of shapiq, and the scores of all."""
+
+
+def table_of_errors(cells: list[Cell]) -> str:
+    """Return the errors of `oddgp` and of the best of shapiq, and how many intervals hold."""
+    head = ["model", "evaluations per feature", "`oddgp`", "best of shapiq",
+            "interactions in 95 % intervals"]  # fmt: skip
+    lines = []
+    for _, name, per_player, best, table in cells:
+        peer = f"{pages.short(table['error'].get(best, np.nan))}, {best.removeprefix('shapiq ')}"
+        ours = pages.short(table["error"]["oddgp"])
+        lines.append(
+            (TITLES[name], f"{per_player:g}", ours, peer, pages.short(table["held"]["oddgp"], 2))
+        )
+    return pages.table(head, lines)
+
+
+def table_of_strongest(cells: list[Cell]) -> str:
+    """Return the share of the ten strongest pairs that `oddgp` and the others find."""
+    peers = {peer: f"shapiq {peer}" for peer in ("ProxySPEX", "SPEX")}
+    lines = []
+    for _, name, per_player, _, table in cells:
+        found = table["strongest"].reindex(["oddgp", *peers.values()])
+        shares = (pages.short(share, 2) or "—" for share in found)
+        lines.append((name.rpartition("-")[2], f"{per_player:g}", *shares))
+    return pages.table(["players", "evaluations per player", "`oddgp`", *peers], lines)
 
 
 if __name__ == "__main__":

@@ -161,44 +161,21 @@ class ExplainedModel:
 
 
 @dataclass(frozen=True)
-class ReferenceValues:
-    """What estimates are compared with.
+class Case:
+    """A model, its name in tables, and the Shapley values of its rows.
 
     Attributes
     ----------
-    values : array, (R, M)
+    exact : array, (R, M)
         The Shapley values.
-    errors : array, (R, M)
-        Standard errors, 0 where the values are exact.
-    source : str
-        How they were found, in a few words.
+    error : float
+        What they add to an absolute error, summed over players: the mean over rows.
     """
-
-    values: FloatArray
-    errors: FloatArray
-    source: str
-
-    @classmethod
-    def exact(cls, values: FloatArray, source: str) -> ReferenceValues:
-        """Return values that are exact."""
-        return cls(values, np.zeros_like(values), source)
-
-    @property
-    def absolute_error(self) -> float:
-        """What they add to an absolute error, summed over players: the mean over rows.
-
-        The mean of the absolute value of a normal number is √(2/π) standard deviations.
-        """
-        return float(np.sqrt(2 / np.pi) * self.errors.sum(axis=1).mean())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model, its name in tables, and the Shapley values of its rows."""
 
     title: str
     explained: ExplainedModel
-    shapley: ReferenceValues
+    exact: FloatArray
+    error: float = 0.0
 
 
 class Margin:
@@ -264,14 +241,12 @@ def table_network(name: str, table: Table, cache: Path, n_rows: int) -> Explaine
 
 # --- boosted trees ---
 
-_SOURCE = "interventional TreeSHAP"
-
 _LEAST_RIGHT = 0.95
 """TreeSHAP rounds thresholds to single precision; rows that this puts on their other side are left
 out, and there must be few."""
 
 
-def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+def breast_cancer(n_rows: int) -> tuple[ExplainedModel, FloatArray]:
     """Return scikit-learn's breast-cancer set, 30 players, with one training row as reference."""
     X, labels = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32).astype(np.float64)
@@ -281,7 +256,7 @@ def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
     return _explained(classifier, accuracy, X[400:], X[5:6], names, n_rows)
 
 
-def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, FloatArray]:
     """Return a table with one training row of label 0 as reference."""
     places = table.parts["training"]
     classifier = _classifier(table.training, table.labels[places])
@@ -304,7 +279,7 @@ def _explained(
     reference: FloatArray,
     names: list[str],
     n_rows: int,
-) -> tuple[ExplainedModel, ReferenceValues]:
+) -> tuple[ExplainedModel, FloatArray]:
     margin = Margin(classifier.booster_)
     values = _tree_values(classifier, reference, rows)
     is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
@@ -319,7 +294,7 @@ def _explained(
         player_of_column=np.arange(len(names)),
         accuracy=accuracy,
     )
-    return explained, ReferenceValues.exact(values[is_right][:n_rows], _SOURCE)
+    return explained, values[is_right][:n_rows]
 
 
 def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
@@ -426,26 +401,24 @@ def prepare(name: str, data: Path, cache: Path, n_rows: int) -> Case:
         How many rows to explain.
     """
     torch.set_num_threads(1)
+    error = 0.0
     if name.startswith("adult"):
         explained = adult(data, cache, n_rows, name.removeprefix("adult-"))
-        values = explained.tabulated().shapley_values()
-        shapley = ReferenceValues.exact(values, "all coalitions")
+        exact = explained.tabulated().shapley_values()
     elif name == "trees":
-        explained, shapley = breast_cancer(n_rows)
+        explained, exact = breast_cancer(n_rows)
     else:
         table = (companies if name.startswith("table") else news)(data)
         if not name.endswith("-net"):
-            explained, shapley = table_trees(table, n_rows)
+            explained, exact = table_trees(table, n_rows)
         else:
             kept = "bankruptcy" if name == "table-net" else "news"
             explained = table_network(kept, table, cache, n_rows)
             games, n_players = explained.evaluated(), explained.n_players
             found = [converged(partial(games.of_row, row), n_players) for row in range(n_rows)]
-            values, errors = (
-                np.array([getattr(one, part) for one in found])
-                for part in ("exact", "standard_errors")
-            )
-            shapley = ReferenceValues(values, errors, "least squares, 2,000 evaluations a player")
+            exact = np.array([one.exact for one in found])
+            # The mean of the absolute value of a normal number is √(2/π) standard deviations.
+            error = np.sqrt(2 / np.pi) * np.mean([one.standard_errors.sum() for one in found])
     if len(explained.rows) < n_rows:
         raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
-    return Case(TITLES[name], explained, shapley)
+    return Case(TITLES[name], explained, exact, float(error))

@@ -168,10 +168,10 @@ def _transformer() -> Workload:
 
 
 WORKLOADS: dict[str, Callable[[], Workload]] = {
-    "tabular-network": _tabular_network,
-    "trees-1-background": lambda: _boosted_trees(1, 500),
-    "trees-100-background": lambda: _boosted_trees(100, 100),
-    "image-49-superpixels": _image_network,
-    "text-100-words": _text_network,
-    "transformer": _transformer,
+    "network of a table, 200 rows": _tabular_network,
+    "text of 100 words": _text_network,
+    "small transformer": _transformer,
+    "boosted trees, 200 rows": lambda: _boosted_trees(1, 500),
+    "the same, 100 background rows": lambda: _boosted_trees(100, 100),
+    "CNN, 49 superpixels": _image_network,
 }
