@@ -1,20 +1,11 @@
-"""What hosts do by default beside `best`, and whether `best` is as good as the best fixed choice.
+"""What hosts do by default beside `best`.
 
-    python benchmarks/best_choices.py [--parts users choices] [--quick] [--seed 0] [--docs]
+    python benchmarks/best_choices.py [--quick] [--seed 0] [--docs]
 
-*users*: for each of eight users, shap or captum by default and `best`: errors Σ|φ̂ − φ| over Σ|φ|,
+For each of eight users, shap or captum by default and `best`: errors Σ|φ̂ − φ| over Σ|φ|,
 with φ from all coalitions of the function that is explained, seconds of the second call, and the
 words on the screen (warnings of this package). A host that refuses says so in place of an error.
 Models and data are scikit-learn's, or drawn from the seed.
-
-*choices*: models are sums of waves of few features, drawn from the seed; their exact attributions
-are known by enumeration of each wave. An evaluation takes so many microseconds of a clock that the
-model moves on, so that slow models cost nothing here; our own work takes the seconds that it takes.
-With 0 milliseconds a row, the budget is that of all explainers by default; otherwise the time is
-`max_seconds`. `best` loses a cell if a
-fixed choice has less than 1/1.1 of its error and takes at most 1.1 times its time, or the other way
-round; time within `max_seconds` counts as `max_seconds`. Errors, times the sum of processor and
-model, are over all models of a cell. Choices that refuse a cell are left out.
 """
 
 from __future__ import annotations
@@ -24,8 +15,6 @@ import re
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import lightgbm
@@ -39,14 +28,11 @@ from games import TabulatedGame, relative_error
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
-from threadpoolctl import threadpool_limits
 from zoo_games import all_coalitions
 
 import captum_ext
 import shap_ext  # noqa: F401  registers the algorithms
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
-from shapley_adapters.games import evaluation, value_memory
-from shapley_adapters.pipeline import costs, estimate, one_round
+from shapley_adapters.errors import ShapleyExtWarning
 
 N_COLUMNS = 10
 _EXACT = 1e-9
@@ -291,8 +277,18 @@ USERS: dict[Callable[[int], Row], Row] = {
 }
 
 
-def users(options: argparse.Namespace) -> None:
+def per_cent(error: float) -> str:
+    """Return a relative error."""
+    return "0" if error < _EXACT else f"{pages.short(100 * error)} %" if error == error else ""
+
+
+def main() -> None:
     """Report the table of users, those with the largest errors of `best` first."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="three users")
+    options = pages.read_options(parser)
+    warnings.simplefilter("ignore")
     runs = [torch_network, missing, image_through_shap] if options.quick else list(USERS)
     rows = [USERS[run] | run(options.seed) for run in runs]
     table = pd.DataFrame(rows).sort_values("error", ascending=False)
@@ -306,168 +302,6 @@ def users(options: argparse.Namespace) -> None:
     shown = table[["user", "by default", "its error", "its seconds", "best", "error", "seconds"]]
     head = ["user", "by default", "error", "seconds", "`best` chooses", "error", "seconds"]
     pages.report(options, "beside-defaults", pages.table(head, shown.itertuples(index=False)))
-
-
-def per_cent(error: float) -> str:
-    """Return a relative error."""
-    return "0" if error < _EXACT else f"{pages.short(100 * error)} %" if error == error else ""
-
-
-# --- fixed choices ---
-
-CHOICES: dict[str, dict[str, Any]] = {
-    "best": {"algorithm": "best"},
-    "shap": {},
-    "enumeration": {"algorithm": "enumeration"},
-    "oddgp": {"algorithm": "oddgp"},
-    "least squares": {"algorithm": "leastsquares"},
-    "random order": {"algorithm": "randomorder"},
-}
-
-_MOST_ENUMERATED, _SLACK = 14, 1.1
-_FEATURES, _MICROSECONDS = (8, 13, 20, 30, 60, 200), (1, 5, 50, 1000, 20000)
-_MILLISECONDS = (0, 1, 10, 100)
-_N_MODELS, _N_ROWS = 2, 20
-
-
-class Waves:
-    """A model with known attributions, and a clock that its evaluations move on."""
-
-    def __init__(self, n_features: int, seconds: float, rng: np.random.Generator) -> None:
-        n_waves, order = 12 + n_features // 2, 4
-        self.columns = np.array(
-            [rng.choice(n_features, order, replace=False) for _ in range(n_waves)]
-        )
-        self.slopes = rng.normal(size=(n_waves, order)) * rng.uniform(0.3, 1.5, (n_waves, 1))
-        self.heights = rng.normal(size=n_waves)
-        self.mixing = np.zeros((n_features, n_waves))
-        np.put_along_axis(self.mixing.T, self.columns, self.slopes, axis=1)
-        self.seconds, self.moved = seconds, 0.0
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        started = time.perf_counter()
-        values: np.ndarray = np.tanh(rows @ self.mixing + 0.3) @ self.heights
-        self.moved += self.seconds * len(rows) - (time.perf_counter() - started)
-        return values
-
-    def now(self) -> float:
-        """Return the seconds of a clock on which an evaluation takes its seconds exactly."""
-        return time.perf_counter() + self.moved
-
-    def attributions(self, rows: np.ndarray) -> np.ndarray:
-        """Return the exact attributions, wave by wave."""
-        order = self.columns.shape[1]
-        values = np.zeros(rows.shape)
-        for columns, slopes, height in zip(self.columns, self.slopes, self.heights, strict=True):
-            games = np.tanh(all_coalitions(order) @ (rows[:, columns] * slopes).T + 0.3).T
-            values[:, columns] += TabulatedGame(games, order).shapley_values() * height
-        return values
-
-
-@dataclass(frozen=True)
-class Result:
-    """The error of a choice in a cell, its seconds, and what `best` chose."""
-
-    error: float
-    seconds: float
-    choice: str = ""
-
-    def beats(self, other: Result, limit: float) -> bool:
-        """Return whether it errs less in about the same time, or the other way round.
-
-        With a limit in seconds, time within it is there to be used.
-        """
-        mine, others = max(self.error, _EXACT), max(other.error, _EXACT)
-        my_time, time_of_other = max(self.seconds, limit), max(other.seconds, limit)
-        is_better = mine * _SLACK < others and my_time <= _SLACK * time_of_other
-        is_faster = my_time * _SLACK < time_of_other and mine <= _SLACK * others
-        return is_better or is_faster
-
-
-def result_of(
-    options: dict[str, Any], models: list[Waves], rows: np.ndarray, milliseconds: float
-) -> Result | None:
-    """Return the result of a choice; None if it refuses."""
-    error = scale = seconds = 0.0
-    choice = ""
-    for model in models:
-        for module in (evaluation, value_memory, costs, estimate, one_round):
-            module.perf_counter = model.now  # type: ignore[attr-defined]
-        explainer = shap.Explainer(model, 0 * rows[:1], seed=0, **options)
-        call: dict[str, Any] = {"silent": True}
-        if milliseconds:
-            call["max_seconds"] = milliseconds * 1e-3 * len(rows)
-        if not options and milliseconds:
-            return None
-        started = model.now()
-        try:
-            values = explainer(rows, **call).values
-        except (BudgetError, InvalidArgumentError, ValueError):
-            return None
-        seconds += model.now() - started
-        exact = model.attributions(rows)
-        error, scale = error + np.abs(values - exact).sum(), scale + np.abs(exact).sum()
-        choice = explainer.last_estimate.choice if options else ""
-    return Result(error / scale, seconds, choice)
-
-
-def choices(options: argparse.Namespace) -> None:
-    """Print all cells, those that are lost first."""
-    lines = []
-    small = Waves(8, 1e-6, np.random.default_rng(0))
-    for choice in CHOICES.values():  # loads and compiles what is needed on demand
-        result_of(choice, [small], np.ones((2, 8)), 0)
-    cells, n_rows = product(_FEATURES, _MICROSECONDS, _MILLISECONDS), _N_ROWS
-    if options.quick:
-        cells, n_rows = product((8,), (50,), (0, 10)), 4
-    for n_features, microseconds, milliseconds in cells:
-        rng = np.random.default_rng([options.seed, n_features])
-        models = [Waves(n_features, 1e-6 * microseconds, rng) for _ in range(_N_MODELS)]
-        rows = rng.normal(size=(n_rows, n_features))
-        results = {}
-        with threadpool_limits(1):
-            for name, choice in CHOICES.items():
-                if name == "enumeration" and n_features > _MOST_ENUMERATED:
-                    continue
-                result = result_of(choice, models, rows, milliseconds)
-                if result is not None:
-                    results[name] = result
-        if "best" in results:
-            limit = milliseconds * 1e-3 * n_rows * _N_MODELS
-            texts = {name: f"{one.error:.1e}, {one.seconds:.2g} s" for name, one in results.items()}
-            lines.append({
-                "lost by": _excess(results, limit), "features": n_features, "µs": microseconds,
-                "ms a row": milliseconds, **texts, "chosen": results["best"].choice.split(":")[0],
-            })  # fmt: skip
-    table = pd.DataFrame(lines).fillna("–").sort_values("lost by", ascending=False)
-    n_lost = (table["lost by"] > 1).sum()
-    print(f"\n{n_lost} of {len(table)} cells lost (seed {options.seed})\n")
-    print(table.to_string(index=False, float_format="{:.3g}".format), flush=True)
-
-
-def _excess(results: dict[str, Result], limit: float) -> float:
-    """Return by which factor the worst rival is better in the one of error and time; 1 if none."""
-    best, factors = results["best"], [1.0]
-    for rival in results.values():
-        if rival.beats(best, limit):
-            error = max(best.error, _EXACT) / max(rival.error, _EXACT)
-            factors.append(max(error, max(best.seconds, limit) / max(rival.seconds, limit)))
-    return max(factors)
-
-
-PARTS = {"users": users, "choices": choices}
-
-
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="three users, two cells")
-    options = pages.read_options(parser)
-    warnings.simplefilter("ignore")
-    for part in options.parts:
-        PARTS[part](options)
 
 
 if __name__ == "__main__":
