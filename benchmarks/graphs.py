@@ -300,12 +300,12 @@ def trees(arguments: argparse.Namespace) -> None:
     means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
     means["ratio"] = means["hierarchy"] / means["Partition"]
     means = means.sort_values("ratio", ascending=False)
-    lines = (
+    rows = (
         [kind, f"{budget:,}", *(pages.short(one, 2) for one in row)]
         for (kind, budget), row in means[["hierarchy", "Partition", "held"]].iterrows()
     )
     head = ["game", "evaluations", "`hierarchy`", "Partition", "95 % intervals contain"]
-    pages.report(arguments, "graphs-trees", pages.table(head, lines))
+    pages.report(arguments, "graphs-trees", pages.table(head, rows))
 
 
 # --- curves ---

@@ -1,7 +1,6 @@
 """How time and memory grow with rows, features and batches.
 
     python benchmarks/growth.py [--quick] [--parts rows players image prompt] [--limit S] [--docs]
-        [--estimators NAME …]
 
 Each cell is one call in a process of its own; its memory is the highest of the process less that
 before the call. One size changes at a time. The model is a product of a matrix and a square, so
@@ -34,13 +33,7 @@ import pages
 import pandas as pd
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
-NETWORK = "simshap"
-"""A trained network, which is measured where the command names it."""
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "shear": {"cooperators": "random"},
-    NETWORK: {"student": "mlp", "epochs": 5},
-}
+OPTIONS = {"shear": {"cooperators": "random"}}
 SERIES: dict[str, tuple[int, ...]] = {
     "rows": (100, 1_000, 100_000, 1_000_000),
     "players": (100, 1_000, 3_000),
@@ -77,16 +70,10 @@ def of_table(cell: dict[str, Any], model: Model) -> Callable[[], object]:
 
     rng, estimator, n_players = np.random.default_rng(1), cell["estimator"], cell["players"]
     masker = shap.maskers.Independent(rng.normal(size=(1, n_players)))
-    options = dict(OPTIONS.get(estimator, {}))
-    call: dict[str, Any] = {"max_evals": PER_PLAYER * n_players + 2, "silent": True}
-    if estimator == NETWORK:
-        options["training_data"] = rng.normal(size=(1000, n_players))
-        del call["max_evals"]
+    options = OPTIONS.get(estimator, {})
     explainer = shap.Explainer(model, masker, algorithm=estimator, seed=0, **options)
-    if estimator == NETWORK:
-        explainer.fit(silent=True)
-        model.seconds = 0.0
-    return partial(explainer, rng.normal(size=(cell["rows"], n_players)), **call)
+    rows, budget = rng.normal(size=(cell["rows"], n_players)), PER_PLAYER * n_players + 2
+    return partial(explainer, rows, max_evals=budget, silent=True)
 
 
 def of_image(size: int | None) -> Callable[[], object]:
@@ -184,7 +171,7 @@ def table_of_costs(name: str, costs: pd.DataFrame) -> str:
     each = costs["seconds"] if name == "players" else 1e3 * costs["own"] / costs["size"]
     texts = costs.assign(text=each.map(pages.short) + costs["megabytes"].map("; {:,.0f}".format))
     cells = texts.pivot(index="size", columns="estimator", values="text").fillna("")
-    cells = cells[[one for one in (*ESTIMATORS, NETWORK) if one in cells]]
+    cells = cells[[one for one in ESTIMATORS if one in cells]]
     heads = {size: [f"{size:,}"] for size in cells.index}
     if name == "players":
         heads = {size: [f"{size:,}", f"{PER_PLAYER * size + 2:,}"] for size in cells.index}
@@ -209,8 +196,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--parts", nargs="+", choices=SERIES, default=list(SERIES))
-    names = (*ESTIMATORS, NETWORK)
-    parser.add_argument("--estimators", nargs="+", choices=names, default=list(ESTIMATORS))
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="the two smallest sizes")
     options = pages.read_options(parser)
@@ -221,7 +206,7 @@ def main() -> None:
     batches = {}
     for name in options.parts:
         found = []
-        for estimator in options.estimators if name not in BATCHES else ("oddgp",):
+        for estimator in ESTIMATORS if name not in BATCHES else ("oddgp",):
             cell = {"estimator": estimator, "series": name, **DEFAULTS.get(name, {})}
             sizes = list(SERIES[name])[: 2 if options.quick else None]
             found += measured_series(cell, sizes, options.limit)

@@ -1,28 +1,23 @@
-"""What explanations take beside the model: overhead, designs and solutions, and faulty servers.
+"""What explanations take beside the model: overhead, designs and solutions.
 
-    python benchmarks/own_time.py [--parts overhead solving faults] [--rounds 3] [--quick] [--docs]
+    python benchmarks/own_time.py [--parts overhead solving] [--rounds 3] [--quick] [--docs]
 
 *overhead*, on six kinds of models: the time of a call for an evaluation over that of the plainest
 loop that masks and evaluates the same rows, in batches of the best of four sizes; contenders and
 the loop take turns, and medians count. *solving*: milliseconds of `oddgp` to choose the coalitions
 of random games of degree three for the first time, and for each row to choose them later and to
-solve. *faults*: of each fault of a server on this machine, whether the results are those of the
-model, how often the user had to repeat the line, and how many right answers were sent for rows that
-had one (paid twice).
+solve.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import captum.attr
@@ -34,11 +29,8 @@ import torch
 from games import BoolArray, CoreGame, FloatArray, IntArray
 from workloads import WORKLOADS, Workload
 
-import shap_ext
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-
-sys.path.append(str(Path(__file__).parents[1]))
-from tests.helpers.faulty_server import FaultyServer
 
 Run = Callable[[], object]
 
@@ -242,55 +234,7 @@ def solving(options: argparse.Namespace) -> None:
     pages.report(options, "solving", pages.table(["features", "N", *estimators], rows))
 
 
-# --- a server ---
-
-ROWS = np.random.default_rng(0).normal(size=(20, 20))[:3]
-FAULTS: dict[str, dict[Any, float]] = {
-    "status 503": {503: 0.2},
-    "status 429, Retry-After: 1": {429: 0.02},
-    "truncated bodies": {"truncated": 0.1},
-    "a row is missing": {"short": 0.1},
-    "rows with another entry": {"wide": 0.1},
-    "NaN in a row": {"nan": 0.1},
-    "answers after timeout=": {"late": 0.05},
-    "all of these": {503: 0.1, "truncated": 0.05, "short": 0.05, "nan": 0.05, "late": 0.05},
-}
-FAULTY: dict[str, Any] = {"rows_per_call": 8, "concurrency": 8, "timeout": 1.0, "retries": 6}
-
-
-def of_server(rows: Any) -> Any:
-    """Return a sum of sines and a product, computed row by row."""
-    return np.array([np.sin(row).sum() + row[0] * row[1] for row in rows])
-
-
-def explain(call: Any, **options: Any) -> Any:
-    """Return the attributions of three rows by a remote model."""
-    model = shap_ext.RemoteModel(call, **{"rows_per_call": 2, **options})
-    explainer = shap.Explainer(model, np.zeros((1, 20)), algorithm="leastsquares", seed=0)
-    return explainer(ROWS, max_evals=200, silent=True).values
-
-
-def faults(options: argparse.Namespace) -> None:
-    """Print what each fault of a server does to a user who repeats the line after an error."""
-    wanted = explain(of_server)
-    print(f"\n{'fault':28}same numbers, line repeated, paid twice, calls at once, seconds")
-    for name, of_fault in list(FAULTS.items())[: 2 if options.quick else None]:
-        server = FaultyServer(of_server, of_fault, latency=0.02, late=1.5, retry_after="1")
-        with server, tempfile.TemporaryDirectory() as folder:
-            memory = {"memory": f"{folder}/paid", "name": "a"}
-            started, found, n_repeated = time.perf_counter(), None, 0
-            while found is None and n_repeated < 20:
-                try:
-                    found = explain(server.ask, **FAULTY, **memory)
-                except (RuntimeError, ValueError, ArithmeticError):
-                    n_repeated += 1
-            same = "no result" if found is None else np.array_equal(found, wanted)
-            seconds = time.perf_counter() - started
-            counts = f"{n_repeated}, {server.n_paid_twice}, {server.most_running} of 8"
-            print(f"{name:28}{same}, {counts}, {seconds:.1f}", flush=True)
-
-
-PARTS = {"overhead": overhead, "solving": solving, "faults": faults}
+PARTS = {"overhead": overhead, "solving": solving}
 
 
 def main() -> None:
