@@ -58,8 +58,7 @@ def exact_rows(function: Callable[[Any], Any], rows: Any, background: Any) -> np
             if is_frame:
                 masked = pd.DataFrame(masked, columns=rows.columns).astype(rows.dtypes)
             outputs = np.asarray(function(masked), dtype=float)
-            means: np.ndarray = outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
-            return means
+            return outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
 
         return value
 

@@ -55,8 +55,7 @@ class Tokens(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = self.body(self.embed(x.reshape(len(x), -1, self.size)) + self.place)
         found = found[0][:, -1] if isinstance(found, tuple) else found.mean(dim=1)
-        scores: torch.Tensor = self.head(found)
-        return scores
+        return self.head(found)
 
 
 def photographs(activation: type[nn.Module]) -> nn.Module:
@@ -154,8 +153,7 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
         def f(present: Any, one: Any = one, target: int = target) -> FloatArray:
             with torch.no_grad():
                 inputs = torch.where(torch.from_numpy(present)[:, mask[0]], one, base)
-                values: FloatArray = net(inputs)[:, target].double().numpy()
-                return values
+                return net(inputs)[:, target].double().numpy()
 
         exact = converged(f, n_players).exact
         for budget in BUDGETS:

@@ -181,8 +181,7 @@ def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
         bonds = (molecule.edge_index[:, None] + starts[:, None]).reshape(2, -1)
         numbers = torch.arange(len(present)).repeat_interleave(n_atoms)
         logits = network(atoms.reshape(-1, atoms.shape[2]), bonds, numbers)
-        found: FloatArray = sign * logits.double().numpy()
-        return found
+        return sign * logits.double().numpy()
 
     edges = molecule.edge_index.numpy().T
     return Task(values, PlayerGraph.from_edges(n_atoms, edges))

@@ -135,8 +135,7 @@ def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
     features = np.stack([z[:, i] * z[:, j] for i, j in combinations(range(n), 2)], axis=1)
     roots = np.sqrt(weights)[:, None]
     design = roots * np.concatenate([np.ones((len(z), 1)), z, features], axis=1)
-    faithful: FloatArray = np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
-    return faithful
+    return np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
 
 
 def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:

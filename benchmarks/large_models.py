@@ -246,5 +246,4 @@ def digit_game(data: Path, n_players: int, seed: int) -> LargeGame:
 
 def context_game(data: Path, n_players: int, seed: int) -> LargeGame:
     """Return a context of so many sentences."""
-    game: LargeGame = _model(ContextModel, data).game(n_players, seed)
-    return game
+    return _model(ContextModel, data).game(n_players, seed)

@@ -122,8 +122,7 @@ class Task:
         """Return the mean prediction over the background for each coalition."""
         x = np.where(coalitions[:, None], row, self.background)  # (C, B, M)
         predicted = self.predict(x.reshape(-1, self.n_features))
-        means: FloatArray = predicted.reshape(len(x), -1).mean(axis=1)
-        return means
+        return predicted.reshape(len(x), -1).mean(axis=1)
 
     def _truth(self) -> FloatArray:
         if self.kind in ("boosted trees", "forest"):

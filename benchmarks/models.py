@@ -57,22 +57,19 @@ class Table:
     @property
     def training(self) -> FloatArray:
         """The training part, (R, D)."""
-        rows: FloatArray = self.values[self.parts["training"]]
-        return rows
+        return self.values[self.parts["training"]]
 
     @cached_property
     def scores(self) -> InputArray:
         """Normal scores of the ranks among the training part, (n, D)."""
         ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
         scores = ranks.fit(self.training).transform(self.values)
-        clipped: InputArray = np.clip(scores, -3, 3).astype(np.float32)
-        return clipped
+        return np.clip(scores, -3, 3).astype(np.float32)
 
     @property
     def training_scores(self) -> InputArray:
         """The scores of the training part, (R, D)."""
-        rows: InputArray = self.scores[self.parts["training"]]
-        return rows
+        return self.scores[self.parts["training"]]
 
     def explained(self) -> IntArray:
         """Return places of the test part, labels 1 and 0 in turns."""
@@ -186,8 +183,7 @@ class Margin:
 
     def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin, (B,)."""
-        margin: FloatArray = self.booster.predict(x, raw_score=True, num_threads=1)
-        return margin
+        return self.booster.predict(x, raw_score=True, num_threads=1)
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin, (B,)."""

@@ -89,8 +89,7 @@ def co_occurrence_vectors(
     svd = TruncatedSVD(_DIMENSIONS, random_state=0)
     vectors = svd.fit_transform(matrix) / np.sqrt(svd.singular_values_)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: npt.NDArray[Any] = (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
-    return scaled
+    return (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
 
 
 def _co_occurrences(coded: Sequence[npt.NDArray[np.intp]], size: int) -> scipy.sparse.csr_matrix:
@@ -226,8 +225,7 @@ def log_odds(
 ) -> FloatArray:
     """Return the log-odds of a class for each coalition, (P,)."""
     logs = log_probabilities(model, item, present, target)
-    odds: FloatArray = logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
-    return odds
+    return logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
 
 
 # --- networks ---
@@ -247,8 +245,7 @@ class WordCNN(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
         found = torch.relu(self.convolution(self.embedding(words).movedim(1, 2))).amax(2)
-        logits: Tensor = self.head(self.dropout(torch.relu(self.hidden(self.dropout(found)))))
-        return logits
+        return self.head(self.dropout(torch.relu(self.hidden(self.dropout(found)))))
 
 
 class CharacterCNN(nn.Module):
@@ -270,8 +267,7 @@ class CharacterCNN(nn.Module):
         """Return logits, (B, classes)."""
         embedded = self.embedding(letters).movedim(1, 2)
         found = [torch.relu(layer(embedded)).amax(2) for layer in self.convolutions]
-        logits: Tensor = self.head(self.dropout(torch.cat(found, 1)))
-        return logits
+        return self.head(self.dropout(torch.cat(found, 1)))
 
 
 class BiLSTM(nn.Module):
@@ -289,8 +285,7 @@ class BiLSTM(nn.Module):
         states, _ = self.lstm(self.dropout(self.embedding(words)))
         is_there = (words != 0)[:, :, None]
         mean = (states * is_there).sum(1) / is_there.sum(1).clamp(min=1)
-        logits: Tensor = self.head(self.dropout(mean))
-        return logits
+        return self.head(self.dropout(mean))
 
 
 def image_network(shape: Sequence[int], widths: Sequence[int]) -> nn.Module:

@@ -34,8 +34,7 @@ class Explained(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the margin, (B,)."""
         logits = self.network(x)
-        margin: Tensor = logits[:, 1] - logits[:, 0]
-        return margin
+        return logits[:, 1] - logits[:, 0]
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin of an array."""

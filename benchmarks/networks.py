@@ -97,8 +97,7 @@ class Task:
         """Return the values of rows: the known ones of the task's own."""
         if rows is self.rows and self.values is not None:
             return self.values
-        found: FloatArray = self.oddgp(7)(rows, max_evals=64 * rows.shape[1], silent=True).values
-        return found
+        return self.oddgp(7)(rows, max_evals=64 * rows.shape[1], silent=True).values
 
     def oddgp(self, seed: int = 0) -> Any:
         """Return `oddgp` with equal weights."""
@@ -161,8 +160,7 @@ def fitted_tasks(n_training: int | None, names: Sequence[str]) -> Iterator[Task]
 
 def _log_odds(fitted: Any, rows: FloatArray) -> FloatArray:
     probabilities = np.clip(fitted.predict_proba(rows), 1e-6, 1)
-    odds: FloatArray = np.log(probabilities[:, 1]) - np.log(probabilities[:, 0])
-    return odds
+    return np.log(probabilities[:, 1]) - np.log(probabilities[:, 0])
 
 
 def table_task(name: str, options: argparse.Namespace) -> Task:

@@ -54,8 +54,7 @@ class CountingModel(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Run the model."""
         self.n_rows_run += len(x)
-        output: torch.Tensor = self.model(x)
-        return output
+        return self.model(x)
 
 
 def by_shap(algorithm: str, workload: Workload, **options: str) -> Run:
@@ -203,8 +202,7 @@ def random_game(n_players: int, n_rows: int) -> CoreGame:
     def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
         signs = np.where(coalitions, 1.0, -1.0)
         products = signs[:, sets].prod(axis=2)
-        values: FloatArray = (slopes[rows] * signs + strengths[rows] / 2 * products).sum(axis=1)
-        return values
+        return (slopes[rows] * signs + strengths[rows] / 2 * products).sum(axis=1)
 
     return CoreGame(values_of, n_players, n_rows)
 

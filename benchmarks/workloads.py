@@ -45,8 +45,7 @@ class Workload:
     @property
     def table(self) -> npt.NDArray[Any]:
         """The rows as shap takes them, (R, D)."""
-        table: npt.NDArray[Any] = self.rows.flatten(1).numpy()
-        return table
+        return self.rows.flatten(1).numpy()
 
     @property
     def masker(self) -> Any:
@@ -102,8 +101,7 @@ class TextCNN(nn.Module):
         """Return scores, (n, 1)."""
         embedded = self.embedding(words.long()).transpose(1, 2)
         pooled = [torch.relu(layer(embedded)).amax(dim=2) for layer in self.convolutions]
-        scores: Tensor = self.last(torch.cat(pooled, dim=1))
-        return scores
+        return self.last(torch.cat(pooled, dim=1))
 
 
 class SmallTransformer(nn.Module):
@@ -119,8 +117,7 @@ class SmallTransformer(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         """Return scores, (n, 1)."""
         hidden = self.layers(self.embedding(words.long())).mean(dim=1)
-        scores: Tensor = self.last(hidden)
-        return scores
+        return self.last(hidden)
 
 
 def _tabular_network() -> Workload:

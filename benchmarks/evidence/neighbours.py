@@ -131,8 +131,7 @@ def changes_by_masking(model: nn.Module, item: Input, attributions: FloatArray) 
     with torch.no_grad():
         target = int(model(item.inputs).argmax())
     odds = log_odds(model, item, present, target)
-    changes: FloatArray = odds - odds[0]
-    return changes
+    return odds - odds[0]
 
 
 @cache
@@ -371,8 +370,7 @@ def _near(item: Input, values: FloatArray) -> float:
 def _first(item: Input, values: FloatArray) -> npt.NDArray[np.bool_]:
     """Return which pixels rank first."""
     ranks = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
-    first: npt.NDArray[np.bool_] = ranks < round(_MASKED * item.n_players)
-    return first
+    return ranks < round(_MASKED * item.n_players)
 
 
 def _settings(case: Case) -> dict[str, str]:

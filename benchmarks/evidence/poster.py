@@ -101,8 +101,7 @@ class _TwoSides(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, 2)."""
         logits = self.network(x)
-        difference: Tensor = logits - logits.flip(1)
-        return difference
+        return logits - logits.flip(1)
 
 
 def _adult(setting: Setting, n_rows: int, n_pool: int) -> _Set:

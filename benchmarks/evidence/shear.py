@@ -121,8 +121,7 @@ class ExplainedTable:
         starts = np.flatnonzero(np.diff(self.player_of_column, prepend=-1))
         blocks = np.maximum.reduceat(np.maximum.reduceat(cross, starts, axis=1), starts, axis=2)
         blocks[:, np.eye(len(self.players), dtype=bool)] = 0.0
-        scores: FloatArray = blocks.astype(np.float64)
-        return scores
+        return blocks.astype(np.float64)
 
 
 def explained_table(
@@ -201,8 +200,7 @@ def shear(scores: FloatArray, *, antithetic: bool = True) -> Estimate:
         gains = game((coalitions | own).reshape(flat)) - game((coalitions & ~own).reshape(flat))
         sizes = subsets.sum(axis=1)
         weights = [1 / ((n_cooperators + 1) * comb(n_cooperators, size)) for size in sizes]
-        values: FloatArray = gains.reshape(n_rows, n_players, -1) @ np.array(weights)
-        return values
+        return gains.reshape(n_rows, n_players, -1) @ np.array(weights)
 
     return estimate
 
@@ -247,8 +245,7 @@ def _kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> Boo
     weights = 1 / (sizes * (n_players - sizes))
     drawn = rng.choice(sizes, size=n_draws, p=weights / weights.sum())
     places = rng.random((n_draws, n_players)).argsort(axis=1)
-    coalitions: BoolArray = places < drawn[:, None]
-    return coalitions
+    return places < drawn[:, None]
 
 
 def _regression(game: TabulatedGame, coalitions: BoolArray) -> FloatArray:
@@ -261,8 +258,7 @@ def _regression(game: TabulatedGame, coalitions: BoolArray) -> FloatArray:
     sizes = coalitions.sum(axis=1)
     rest = game(coalitions[None]) - empty[:, None] - sizes * shares[:, None]  # (R, C)
     solution = np.linalg.lstsq(coalitions @ basis, rest.T, rcond=None)[0]
-    values: FloatArray = shares[:, None] + (basis @ solution).T
-    return values
+    return shares[:, None] + (basis @ solution).T
 
 
 def permutations(n_pairs_missing: int | None) -> Estimate:
@@ -285,8 +281,7 @@ def permutations(n_pairs_missing: int | None) -> Estimate:
         joined = places[:, None, :] < np.arange(n_players + 1)[:, None]
         values = game(joined.reshape(1, -1, n_players))
         gains = np.diff(values.reshape(len(game.table), -1, n_players + 1), axis=2)
-        means: FloatArray = np.take_along_axis(gains, places[None], axis=2).mean(axis=1)
-        return means
+        return np.take_along_axis(gains, places[None], axis=2).mean(axis=1)
 
     return estimate
 
@@ -355,8 +350,7 @@ class _Run:
 
     def means(self, metric: str, name: str) -> FloatArray:
         """Return the mean score at each budget."""
-        means: FloatArray = self.scores[metric, name].mean(axis=(1, 2))
-        return means
+        return self.scores[metric, name].mean(axis=(1, 2))
 
     def ratio(self, name: str, other: str, index: int) -> float:
         """Return the absolute error over that of another estimator at one budget."""

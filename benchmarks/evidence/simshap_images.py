@@ -145,8 +145,7 @@ def curves(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]
 def _scaled(values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return curves from 0 to 1; NaN where the ends are close together."""
     change = np.where(high - low < _LEAST_CHANGE, np.nan, high - low)
-    scaled: FloatArray = (values - low) / change
-    return scaled
+    return (values - low) / change
 
 
 def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
@@ -155,14 +154,12 @@ def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
     with torch.no_grad():
         found = torch.cat([of_images.network(some) for some in inputs.flatten(0, 1).split(512)])
     targets = of_images.targets.repeat_interleave(n_steps)
-    picked: FloatArray = found.gather(1, targets[:, None]).reshape(-1, n_steps).double().numpy()
-    return picked
+    return found.gather(1, targets[:, None]).reshape(-1, n_steps).double().numpy()
 
 
 def area(scaled: FloatArray) -> FloatArray:
     """Return the area under each curve, (images,)."""
-    areas: FloatArray = ((scaled[:, 1:] + scaled[:, :-1]) / 2).mean(axis=1)
-    return areas
+    return ((scaled[:, 1:] + scaled[:, :-1]) / 2).mean(axis=1)
 
 
 _SIM, _RANDOM = "SimSHAP", "at random"
@@ -221,8 +218,7 @@ def _by_network(setting: Setting, kind: str, changed: tuple[tuple[str, Any], ...
         of_images.shown, baselines=0, target=of_images.targets, feature_mask=of_images.mask,
         return_input_shape=False,
     )  # fmt: skip
-    attributions: FloatArray = found.detach().double().numpy()
-    return attributions
+    return found.detach().double().numpy()
 
 
 def _by_captum(setting: Setting) -> dict[str, FloatArray]:
@@ -252,8 +248,7 @@ def _by_captum(setting: Setting) -> dict[str, FloatArray]:
 def _pooled(found: Tensor) -> FloatArray:
     """Return the sum over colours, averaged over the pixels of each region."""
     regions = nn.functional.avg_pool2d(found.detach().sum(1, keepdim=True), 2)
-    pooled: FloatArray = regions.flatten(1).double().numpy()
-    return pooled
+    return regions.flatten(1).double().numpy()
 
 
 @cache

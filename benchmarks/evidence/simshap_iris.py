@@ -80,8 +80,7 @@ def _iris(data: Path) -> tuple[FloatArray, FloatArray, LogisticRegression, float
 
 
 def _probability(model: LogisticRegression, label: int, rows: FloatArray) -> FloatArray:
-    probabilities: FloatArray = model.predict_proba(rows)[:, label]
-    return probabilities
+    return model.predict_proba(rows)[:, label]
 
 
 def _by_network(
@@ -100,8 +99,7 @@ def _by_network(
         efficient=False,
         seed=setting.seed,
     )
-    values: FloatArray = explainer.fit(silent=True).stream(rows, silent=True)
-    return values
+    return explainer.fit(silent=True).stream(rows, silent=True)
 
 
 def _distance(values: FloatArray, exact: FloatArray) -> float:

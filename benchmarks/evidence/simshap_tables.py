@@ -80,8 +80,7 @@ class Explained:
 
     def l1(self, values: FloatArray) -> FloatArray:
         """Return Σ|φ̂ − φ| of each row, (R,)."""
-        distances: FloatArray = np.abs(values.reshape(self.exact.shape) - self.exact).sum(axis=1)
-        return distances
+        return np.abs(values.reshape(self.exact.shape) - self.exact).sum(axis=1)
 
 
 def explained(
