@@ -24,11 +24,10 @@ import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
-from games import TabulatedGame, relative_error
+from games import TabulatedGame, all_coalitions, relative_error
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
-from zoo_games import all_coalitions
 
 import captum_ext
 import shap_ext  # noqa: F401  registers the algorithms

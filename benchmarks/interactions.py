@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -35,11 +36,11 @@ import pages
 import pandas as pd
 import shap
 from data_files import add_folder_arguments
-from games import BoolArray, FloatArray, joined, relative_error
+from games import BoolArray, FloatArray, all_coalitions, joined, relative_error
 from models import adult
 from peers import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
-from zoo_games import all_coalitions, tabulated
+from zoo_games import tabulated
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError
@@ -85,6 +86,7 @@ OF_MANY = (
 )
 
 
+@dataclass(frozen=True)
 class PairGames:
     """Games with their exact interactions.
 
@@ -100,15 +102,10 @@ class PairGames:
         Who takes part of shapiq, and the interactions that it estimates.
     """
 
-    def __init__(
-        self,
-        values_of: Sequence[Callable[[BoolArray], FloatArray]],
-        n_players: int,
-        truth: FloatArray,
-        peers: tuple[Approximator, ...] = PEERS,
-    ) -> None:
-        self.values_of, self.n_players, self.truth = values_of, n_players, truth
-        self.peers = dict.fromkeys(peers, truth)
+    values_of: Sequence[Callable[[BoolArray], FloatArray]]
+    n_players: int
+    truth: FloatArray
+    peers: dict[Approximator, FloatArray]
 
 
 def _of_tables(tables: FloatArray) -> PairGames:
@@ -120,9 +117,8 @@ def _of_tables(tables: FloatArray) -> PairGames:
     def value(table: FloatArray, coalitions: BoolArray) -> FloatArray:
         return table[coalitions @ places]
 
-    games = PairGames([partial(value, table) for table in tables], n_players, truth)
-    games.peers[FAITHFUL] = _faithful(every, tables)
-    return games
+    peers = {**dict.fromkeys(PEERS, truth), FAITHFUL: _faithful(every, tables)}
+    return PairGames([partial(value, table) for table in tables], n_players, truth, peers)
 
 
 def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
@@ -149,7 +145,8 @@ def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
         return sum(_mean_output(root, row, coalitions) for root in roots)
 
     games = [partial(value, row) for row in X[:n_rows]]
-    return PairGames(games, X.shape[1], 2 * matrices[:, first, second])
+    truth = 2 * matrices[:, first, second]
+    return PairGames(games, X.shape[1], truth, dict.fromkeys(PEERS, truth))
 
 
 def _mean_output(node: dict[str, Any], row: FloatArray, coalitions: BoolArray) -> Any:
@@ -200,8 +197,9 @@ def games_of(name: str, options: argparse.Namespace) -> PairGames:
     kind, _, size = name.rpartition("-")
     if kind == "conjunctions":
         drawn = [conjunctions(int(size), options.largest, seed) for seed in range(options.rows)]
-        values, truth = zip(*drawn, strict=True)
-        return PairGames(list(values), int(size), np.array(truth), OF_MANY)
+        values, exact = zip(*drawn, strict=True)
+        truth = np.array(exact)
+        return PairGames(values, int(size), truth, dict.fromkeys(OF_MANY, truth))
     if name == "trees-13":
         return _trees(*_synthetic(13), options.rows)
     if name == "trees-30":

@@ -19,7 +19,7 @@ import pandas as pd
 import shap
 import torch
 from data_files import data_file, in_turns, parts
-from games import FloatArray, IntArray, ModelGame, TabulatedGame, converged, tabulate
+from games import FloatArray, IntArray, ModelGame, TabulatedGame, converged
 from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import QuantileTransformer
@@ -113,12 +113,8 @@ class ExplainedModel:
         Encoded rows of the test part.
     reference : array, (1, D)
         What absent columns are set to.
-    column_names : list of str
-        Names of the encoded columns.
     groups : dict of str to list of str
         The players: name and columns of each.
-    player_of_column : array, (D,)
-        The player of each column.
     accuracy : float
         Share of the test part that the model tells right.
     """
@@ -126,9 +122,7 @@ class ExplainedModel:
     model: Any
     rows: InputArray
     reference: InputArray
-    column_names: list[str]
     groups: dict[str, list[str]]
-    player_of_column: IntArray
     accuracy: float
 
     @property
@@ -136,13 +130,23 @@ class ExplainedModel:
         """Number of players."""
         return len(self.groups)
 
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the encoded columns."""
+        return [name for block in self.groups.values() for name in block]
+
+    @property
+    def player_of_column(self) -> IntArray:
+        """The player of each column, (D,)."""
+        return np.repeat(np.arange(self.n_players), [len(one) for one in self.groups.values()])
+
     def evaluated(self) -> ModelGame:
         """Return the games of all rows, evaluated when asked."""
         return ModelGame(self.model.predict, self.rows, self.reference, self.player_of_column)
 
     def tabulated(self) -> TabulatedGame:
         """Return the games of all rows, by the values of all coalitions."""
-        return tabulate(self.model.predict, self.rows, self.reference, self.player_of_column)
+        return self.evaluated().tabulated()
 
     def explainer(self, algorithm: str, seed: int, **options: Any) -> Any:
         """Return an explainer of ours, as shap makes it."""
@@ -193,46 +197,50 @@ class Margin:
 # --- perceptrons ---
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+Parts = Mapping[str, npt.NDArray[Any]]
+"""The training, validation and test part of something."""
 
 
-def perceptron(n_columns: int, activation: str) -> nn.Sequential:
-    """Return three layers with 64 hidden units and two logits."""
-    between = ACTIVATIONS[activation]
-    return nn.Sequential(
-        nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+def explained_perceptron(
+    name: str,
+    inputs: Parts,
+    labels: Parts,
+    rows: InputArray,
+    groups: dict[str, list[str]],
+    cache: Path,
+    activation: str = "relu",
+    seed: int = 0,
+) -> ExplainedModel:
+    """Return the margin of a network of two hidden layers of 64, trained now or before.
+
+    Absent columns take the mean of the training part.
+    """
+    between, n_columns = ACTIVATIONS[activation], rows.shape[1]
+
+    def make() -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+        )
+
+    network = trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
+    return ExplainedModel(
+        Explained(network).eval().requires_grad_(False),
+        rows,
+        inputs["training"].mean(axis=0, keepdims=True),
+        groups,
+        accuracy(network, inputs["test"], labels["test"]),
     )
 
 
-def trained_perceptron(
-    name: str,
-    inputs: Mapping[str, InputArray],
-    labels: Mapping[str, LabelArray],
-    activation: str,
-    cache: Path,
-    seed: int = 0,
-) -> nn.Module:
-    """Return the network of a table, trained now or before."""
-    make = partial(perceptron, inputs["training"].shape[1], activation)
-    return trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
-
-
 def table_network(name: str, table: Table, cache: Path, n_rows: int) -> ExplainedModel:
-    """Return rows by normal scores of their ranks; absent ones take the mean.
+    """Return rows by normal scores of their ranks.
 
     `name` is what the trained network is kept by.
     """
     inputs = {part: table.scores[places] for part, places in table.parts.items()}
     labels = {part: table.labels[places] for part, places in table.parts.items()}
-    network = trained_perceptron(name, inputs, labels, "relu", cache)
-    return ExplainedModel(
-        model=Explained(network).eval().requires_grad_(False),
-        rows=table.scores[table.explained()[:n_rows]],
-        reference=inputs["training"].mean(axis=0, keepdims=True),
-        column_names=table.names,
-        groups={name: [name] for name in table.names},
-        player_of_column=np.arange(len(table.names)),
-        accuracy=accuracy(network, inputs["test"], labels["test"]),
-    )
+    rows, groups = table.scores[table.explained()[:n_rows]], {one: [one] for one in table.names}
+    return explained_perceptron(name, inputs, labels, rows, groups, cache)
 
 
 # --- boosted trees ---
@@ -281,15 +289,8 @@ def _explained(
     is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
     if is_right.mean() < _LEAST_RIGHT:
         raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
-    explained = ExplainedModel(
-        model=margin,
-        rows=rows[is_right][:n_rows],
-        reference=reference,
-        column_names=names,
-        groups={name: [name] for name in names},
-        player_of_column=np.arange(len(names)),
-        accuracy=accuracy,
-    )
+    groups = {name: [name] for name in names}
+    explained = ExplainedModel(margin, rows[is_right][:n_rows], reference, groups, accuracy)
     return explained, values[is_right][:n_rows]
 
 
@@ -320,38 +321,19 @@ def adult(
 ) -> ExplainedModel:
     """Load the data, train the network or read it from the cache, and pick rows.
 
-    Absent columns take the mean of the encoded training part. With another seed, split and network
-    are others.
+    With another seed, split and network are others.
     """
-    encoded = _encoded_adult(data, seed)
-    network = trained_perceptron("adult", encoded.inputs, encoded.labels, activation, cache, seed)
-    return ExplainedModel(
-        model=Explained(network).eval().requires_grad_(False),
-        rows=encoded.inputs["test"][:n_rows],
-        reference=encoded.inputs["training"].mean(axis=0, keepdims=True),
-        column_names=encoded.column_names,
-        groups=encoded.groups,
-        player_of_column=np.repeat(
-            np.arange(len(encoded.groups)), [len(block) for block in encoded.groups.values()]
-        ),
-        accuracy=accuracy(network, encoded.inputs["test"], encoded.labels["test"]),
-    )
+    inputs, labels, groups = _encoded_adult(data, seed)
+    rows = inputs["test"][:n_rows]
+    return explained_perceptron("adult", inputs, labels, rows, groups, cache, activation, seed)
 
 
 def adult_rows(data: Path) -> InputArray:
     """Return the encoded rows that the network was trained on."""
-    return _encoded_adult(data).inputs["training"]
+    return _encoded_adult(data)[0]["training"]
 
 
-@dataclass(frozen=True)
-class _Adult:
-    inputs: dict[str, InputArray]
-    labels: dict[str, LabelArray]
-    column_names: list[str]
-    groups: dict[str, list[str]]
-
-
-def _encoded_adult(folder: Path, seed: int = 0) -> _Adult:
+def _encoded_adult(folder: Path, seed: int = 0) -> tuple[Parts, Parts, dict[str, list[str]]]:
     """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
     table = pd.read_csv(data_file(folder, ADULT_FILE)).drop(columns="fnlwgt")
     places = parts(len(table), seed)
@@ -365,11 +347,10 @@ def _encoded_adult(folder: Path, seed: int = 0) -> _Adult:
         blocks[name] = pd.get_dummies(table[name].fillna("missing"), prefix=name)
     encoded = pd.concat(blocks.values(), axis=1)
     inputs, labels = encoded.to_numpy(np.float32), (table["income"] == ">50K").to_numpy(np.int64)
-    return _Adult(
-        inputs={part: inputs[place] for part, place in places.items()},
-        labels={part: labels[place] for part, place in places.items()},
-        column_names=list(encoded),
-        groups={name: list(block) for name, block in blocks.items()},
+    return (
+        {part: inputs[place] for part, place in places.items()},
+        {part: labels[place] for part, place in places.items()},
+        {name: list(block) for name, block in blocks.items()},
     )
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 import scipy.sparse
 import torch
 from games import FloatArray
+from network_training import kept_or_trained
 from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
 
@@ -412,14 +413,11 @@ def _trained(
 ) -> nn.Module:
     """Return the network trained by AdamW, or as it was kept."""
     code = Path(__file__).read_bytes()
-    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode()).hexdigest()
-    path = cache / f"neighbours-{name}-{key[:12]}.pt"
-    if path.is_file():
-        network.load_state_dict(torch.load(path, weights_only=True))
-        return network.eval()
+    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode())
+    path = cache / f"neighbours-{name}-{key.hexdigest()[:12]}.pt"
     recipe = _RECIPES[name]
-    with torch.random.fork_rng():
-        torch.manual_seed(_SEED + seed)
+
+    def learn(network: nn.Module) -> None:
         _start_anew(network, recipe)
         network.train()
         parameters = [one for one in network.parameters() if one.requires_grad]
@@ -436,9 +434,8 @@ def _trained(
                 nn.functional.cross_entropy(logits, labels[places]).backward()  # type: ignore[no-untyped-call] # torch
                 optimizer.step()
                 schedule.step()
-    cache.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), path)
-    return network.eval()
+
+    return kept_or_trained(lambda: network, path, _SEED + seed, learn)
 
 
 def _start_anew(network: nn.Module, recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from games import BoolArray, FloatArray, IntArray
+from games import FloatArray, IntArray, all_coalitions
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -25,12 +25,6 @@ Maker = Callable[[int, np.random.Generator], FloatArray]
 _POINTS, _FEW_REFERENCES, _NOISE = 400, 4, 0.3
 _WIDTH = 8
 """Numbers of the embedding of a player, in attention."""
-
-
-def all_coalitions(n_players: int) -> BoolArray:
-    """Return all coalitions, (2^M, M); bit j of the index is player j."""
-    indices = np.arange(2**n_players)
-    return (indices[:, None] >> np.arange(n_players)) % 2 == 1
 
 
 def _of_rows(function: Callable[[FloatArray], Any], rng: np.random.Generator, n: int) -> FloatArray:

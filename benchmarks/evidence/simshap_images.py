@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from games import FloatArray
+from network_training import kept_or_trained
 from scipy.ndimage import gaussian_filter
 from torch import Tensor, nn
 
@@ -85,20 +86,15 @@ def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -
         Path(__file__).read_bytes() + f"{epochs} {torch.__version__} {seed}".encode()
     )
     path = cache_folder / f"cifar-masked-{key.hexdigest()[:12]}.pt"
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = _network()
-        if path.is_file():
-            network.load_state_dict(torch.load(path, weights_only=True))
-            return network.eval()
+
+    def learn(network: nn.Sequential) -> None:
         n_steps = epochs * -(-len(x) // 64)
         optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.02)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, n_steps)
         for _ in range(epochs):
             for batch in torch.randperm(len(x)).split(64):
-                some = torch.where(
-                    torch.rand(len(batch), 1, 1, 1) < 0.5, x[batch].flip(3), x[batch]
-                )
+                is_mirrored = torch.rand(len(batch), 1, 1, 1) < 0.5
+                some = torch.where(is_mirrored, x[batch].flip(3), x[batch])
                 share = torch.rand(len(batch), 1, 1, 1)
                 present = torch.rand(len(batch), 1, GRID, GRID) < torch.clamp(1.5 * share, max=1.0)
                 masked = some * nn.functional.interpolate(present.float(), scale_factor=2)
@@ -107,9 +103,8 @@ def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -
                 loss.backward()
                 optimizer.step()
                 schedule.step()
-    cache_folder.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), path)
-    return network.eval()
+
+    return kept_or_trained(_network, path, seed, learn)
 
 
 def _network() -> nn.Sequential:
