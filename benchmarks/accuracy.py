@@ -124,20 +124,9 @@ def measured_cells(
             ratio = of_oddgp[shared].mean() / errors[shared].mean()
             lines.append(
                 {"N": each, "contender": name, "rows": errors.shape[1], "ratio": ratio,
-                 "error": errors.mean(), "±": standard_error(errors), "s a row": seconds}
+                 "error": errors.mean(), "s a row": seconds}
             )  # fmt: skip
     return lines
-
-
-def standard_error(found: FloatArray) -> float:
-    """Return the standard error of the mean over seeds and rows, (S, R).
-
-    The rows of one seed share their draws, so that seeds and rows are taken as crossed.
-    """
-    n_seeds, n_rows = found.shape
-    of_rows = found.mean(axis=0).var(ddof=1) / n_rows
-    of_seeds = found.mean(axis=1).var(ddof=1) / n_seeds if n_seeds > 1 else 0.0
-    return float(np.sqrt(of_rows + of_seeds))
 
 
 def table_of_estimators(table: pd.DataFrame) -> str:

@@ -99,7 +99,7 @@ def compared(
     made: Any = best.last_estimate
     return {
         "its error": their_error, "its seconds": their_seconds,
-        "best": chosen(made.choice), "unit": made.unit,
+        "best": chosen(made.choice),
         "error": relative_error(reshaped(found, wanted), wanted), "seconds": seconds,
         "words": " / ".join(sorted(words)) or "none",
     }  # fmt: skip
@@ -290,7 +290,7 @@ def main() -> None:
     runs = [torch_network, missing, image_through_shap] if options.quick else list(USERS)
     rows = [USERS[run] | run(options.seed) for run in runs]
     table = pd.DataFrame(rows).sort_values("error", ascending=False)
-    print(table[["user", "unit", "words"]].to_string(index=False))
+    print(table[["user", "words"]].to_string(index=False))
     is_refused = table["its error"].isna()
     table.loc[is_refused, "by default"] = "shap: refused"
     for column in ("its seconds", "seconds"):

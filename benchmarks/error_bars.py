@@ -1,8 +1,7 @@
 """How often 95 % intervals hold and how large errors are, on kinds of games that a seed draws.
 
     python benchmarks/error_bars.py [--draw 5] [--games 8] [--seeds 2] [--per-player 4 8 16 32]
-        [--estimators "random order" SHEAR] [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick]
-        [--docs]
+        [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick] [--docs]
 
 The kinds are all of `zoo_games.py`, with 10 to 13 players. First the cells in which intervals hold
 less than .90 of the values. Then the table of the page, for each estimator and size of noise, and
@@ -120,7 +119,6 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=8, help="games of each kind")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32])
-    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=[*ESTIMATORS][:6])
     parser.add_argument("--of", choices=ESTIMATORS, help="an estimator whose errors are compared")
     parser.add_argument("--noise", type=float, nargs="+", default=[0])
     parser.add_argument("--quick", action="store_true", help="two games of a few kinds")
@@ -130,7 +128,7 @@ def main() -> None:
     if options.quick:
         options.games, options.per_player, kinds = 2, [8], kinds[::8]
     rng, lines = np.random.default_rng(options.draw), []
-    names = dict.fromkeys([*options.estimators, *([options.of] if options.of else [])])
+    names = dict.fromkeys([*[*ESTIMATORS][:6], options.of or "oddgp"])
     for place, kind in enumerate(KINDS):
         n_players, own = int(rng.integers(10, 14)), np.random.default_rng([options.draw, place])
         if kind not in kinds:

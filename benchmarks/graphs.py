@@ -3,10 +3,10 @@
     python benchmarks/graphs.py [--parts near trees curves] [--quick] [--docs]
 
 *near*: what a graph of the players adds to `oddgp` on molecules, digits and texts. Errors are root
-mean squares over the players, over the spread of their Shapley values, which a regression over
-2,000 evaluations a player gives; the variance of these is taken off. Ratios are geometric means
-over the inputs. Falls are the mean log-odds that the predicted class loses while the players of the
-largest attributions are taken away, up to half of them, beside L-Shapley and Myerson values.
+mean squares over the players; a regression over 2,000 evaluations a player gives the truth, whose
+variance is taken off. Ratios are geometric means over the inputs. Falls are the mean log-odds that
+the predicted class loses while the players of the largest attributions are taken away, up to half
+of them, beside L-Shapley and Myerson values.
 *trees*: errors of `hierarchy` and shap's Partition at equal evaluations, on three kinds of games.
 Both estimate the Owen values of the same binary tree of 256 players, which are known.
 *curves*: how much of a value is taken by the first ten players of an explanation, deleted one after
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -81,21 +80,13 @@ class Task:
         return explainer.last_estimate
 
 
-def _errors(task: Task, truth: LargeGame, per_player: int) -> dict[str, float]:
-    """Return squared errors and times without and with the graph, and what its intervals hold."""
-    exact, own_errors, found = truth.exact, truth.standard_errors, {}
-    spread, own = ((exact - exact.mean()) ** 2).sum(), (own_errors**2).sum()
-    for name, has_graph in (("without", False), ("with", True)):
-        started = time.process_time()
-        estimate = task.explain("oddgp", per_player * task.n_players, has_graph)
-        found[f"seconds {name}"] = time.process_time() - started
-        square = ((estimate.values[0, :, 0] - exact) ** 2).sum() - own
-        found[f"square {name}"] = max(square, own) / spread
-    lower, upper = (ends[0, :, 0] for ends in estimate.interval())
-    slack = 2 * own_errors
-    found["inside"] = float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
-    found["log ratio"] = float(np.log(found["square with"] / found["square without"]) / 2)
-    return found
+def _log_ratio(task: Task, truth: LargeGame, per_player: int) -> float:
+    """Return the logarithm of the error with the graph over that without."""
+    own, squares = (truth.standard_errors**2).sum(), []
+    for has_graph in (False, True):
+        values = task.explain("oddgp", per_player * task.n_players, has_graph).values[0, :, 0]
+        squares.append(max(((values - truth.exact) ** 2).sum() - own, own))
+    return float(np.log(squares[1] / squares[0]) / 2)
 
 
 def _curves(tasks: list[Task]) -> dict[str, float]:
@@ -109,23 +100,6 @@ def _curves(tasks: list[Task]) -> dict[str, float]:
             values = task.values(ranks >= n_taken[:, None])
             falls[name].append(float((values[0] - values[1:]).mean()))
     return {name: float(np.mean(of_tasks)) for name, of_tasks in falls.items()}
-
-
-def _shown(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of the cells, those with the largest ratio first."""
-    groups = cells.groupby(["task", "evaluations"], sort=False)
-    means = groups.mean()
-    shown = pd.DataFrame(
-        {
-            "error": np.sqrt(means["square without"]),
-            "with the graph": np.sqrt(means["square with"]),
-            "ratio": np.exp(means["log ratio"]),
-            "±": groups["log ratio"].sem(),
-            "intervals": means["inside"],
-            "time": means["seconds with"] / means["seconds without"],
-        }
-    )
-    return shown.sort_values("ratio", ascending=False)
 
 
 def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
@@ -188,31 +162,24 @@ def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
 
 
 def near(arguments: argparse.Namespace) -> None:
-    """Print errors with the graph over those without, and falls of the log-odds."""
-    cells, curves = [], {}
+    """Report errors with the graph over those without, and falls of the log-odds."""
+    lines = []
     texts = () if arguments.quick else _texts(arguments)
     for name, tasks in (*_molecules(arguments), *_digits(arguments), *texts):
         truths = [converged(task.values, task.n_players) for task in tasks]
-        cells += [
-            {"task": name, "evaluations": each, **_errors(task, truth, each)}
+        ratios = [
+            np.exp(np.mean(list(map(partial(_log_ratio, per_player=each), tasks, truths))))
             for each in BUDGETS
-            for task, truth in zip(tasks, truths, strict=True)
         ]
-        curves[name] = _curves(tasks)
-    shown = _shown(pd.DataFrame(cells))
-    print(f"\n{shown.round(3).to_string()}")
-    lines = []
-    for name, of_methods in curves.items():
-        ratios = (pages.short(shown["ratio"][name, each], 2) for each in BUDGETS)
-        lines.append(
-            [name, " / ".join(ratios), ", ".join(f"{one:.2f}" for one in of_methods.values())]
-        )
-    budgets = " / ".join(map(str, BUDGETS))
+        falls = ", ".join(f"{fall:.2f}" for fall in _curves(tasks).values())
+        shown = " / ".join(pages.short(ratio, 2) for ratio in ratios)
+        lines.append((-max(ratios), name, shown, falls))
     head = [
-        f"{arguments.inputs} inputs of each", f"ratio at {budgets} evaluations per feature",
+        f"{arguments.inputs} inputs of each",
+        f"ratio at {' / '.join(map(str, BUDGETS))} evaluations per feature",
         f"fall at {_OF_CURVES}: {', '.join(_METHODS)}",
-    ]  # fmt: skip
-    pages.report(arguments, "graphs-near", pages.table(head, lines))
+    ]
+    pages.report(arguments, "graphs-near", pages.table(head, (line[1:] for line in sorted(lines))))
 
 
 # --- trees ---
@@ -288,7 +255,6 @@ def trees(arguments: argparse.Namespace) -> None:
                 line = {
                     "game": kind, "evaluations": budget,
                     "Partition": np.sqrt((error**2).sum()) / scale,
-                    "it takes": theirs.last_eval_count + 2,
                 }  # fmt: skip
                 for seed in range(4):
                     explainer.seed = 4 * game + seed

@@ -4,8 +4,7 @@
 
 Each cell is one call in a process of its own; its memory is the highest of the process less that
 before the call. One size changes at a time. The model is a product of a matrix and a square, so
-that nearly all time is ours; its own time is subtracted from that of rows. The power is that with
-which our time for all rows grows since the size before: 1 is in proportion. A series ends where a
+that nearly all time is ours; its own time is subtracted from that of rows. A series ends where a
 cell takes longer than the limit or is refused, with the reason. About ten minutes.
 
 *image* and *prompt*: what a call holds by the size of its batches, 0 for the default. A network of
@@ -156,13 +155,9 @@ def measured_series(cell: dict[str, Any], sizes: list[int], limit: float) -> lis
             print(f"{head}  {done.stderr.strip().splitlines()[-1]}", flush=True)
             break
         cost = json.loads(done.stdout.splitlines()[-1])
-        power = math.nan
-        if found and size:
-            factor = max(cost["own"], 1e-6) / max(found[-1]["own"], 1e-6)
-            power = math.log(factor) / math.log(size / found[-1]["size"])
         found.append({"estimator": cell["estimator"], "size": size, **cost})
         costs = f"{cost['seconds']:>10.2f}{cost['own']:>10.2f}{cost['megabytes']:>10.0f}"
-        print(f"{head}{costs}{power:>8.2f}", flush=True)
+        print(f"{head}{costs}", flush=True)
     return found
 
 
@@ -202,7 +197,7 @@ def main() -> None:
     if options.cell:
         print(json.dumps(measure(options.cell)))
         return
-    print(f"{'estimator':14}{'growing':>12}{'size':>9}{'s':>10}{'own s':>10}{'MB':>10}{'power':>8}")
+    print(f"{'estimator':14}{'growing':>12}{'size':>9}{'s':>10}{'own s':>10}{'MB':>10}")
     batches = {}
     for name in options.parts:
         found = []

@@ -6,9 +6,9 @@
 
 Of each kind of game and number of evaluations a player: the error Σ|Î − I| over Σ|I| of each
 method; how many of the ten strongest pairs are among the ten that it finds; how many of the pairs,
-and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`; seconds a game. The
-ratio is that of its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates
-its own, whose exact values are another truth.
+and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`. The ratio is that of
+its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates its own, whose
+exact values are another truth.
 
 Networks and Adult (with its data) have 12 and 13 players and are enumerated. The trees have 13 and
 30: absent features follow the branches by their shares of training rows, so that TreeExplainer's
@@ -21,7 +21,6 @@ hold it.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -233,21 +232,18 @@ def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str,
 def measured(
     games: PairGames, budget: int, worker: ShapiqWorker | None
 ) -> dict[str, dict[str, float]]:
-    """Return the scores and the seconds a game of each method that takes the budget."""
+    """Return the scores of each method that takes the budget."""
     found: dict[str, dict[str, float]] = {}
     settings = core.Settings(seed=0, budget=budget, interactions=InteractionRequest("SII"))
     game = joined(games.values_of, games.n_players, 4096)
     for name, make in OURS.items():
-        started = time.process_time()
         try:
             pairs = core.estimate(game, make(), settings).interactions
         except BudgetError:
             continue
-        seconds = (time.process_time() - started) / len(games.values_of)
         if pairs is not None:
             values, errors = pairs.values[:, :, 0], pairs.standard_errors[:, :, 0]
-            found[name] = {**_scores(values, games.truth), **_held(values, errors, games.truth),
-                           "seconds": seconds}  # fmt: skip
+            found[name] = _scores(values, games.truth) | _held(values, errors, games.truth)
     for peer, truth in games.peers.items():
         if worker is None:
             break
@@ -258,9 +254,7 @@ def measured(
             ]
         except UnusableBudgetError:
             continue
-        values = np.array([answer[0] for answer in answers])
-        seconds = float(np.mean([answer[2] for answer in answers]))
-        found[peer.name] = {**_scores(values, truth), "seconds": seconds}
+        found[peer.name] = _scores(np.array(answers), truth)
     return found
 
 

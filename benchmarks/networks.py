@@ -12,7 +12,7 @@ others, and the error of the network refined by some evaluations a player, over 
 equal weights.
 
 Errors are Σ|φ̂ − φ| over Σ|φ|. The values of fitted models, which need no data, are those of 64
-evaluations a player. Seconds are of the processor, microseconds for a row by the network alone.
+evaluations a player.
 """
 
 from __future__ import annotations
@@ -219,31 +219,16 @@ def labels(task: Task, epochs: int) -> pd.DataFrame:
         "oddgp labels, a tenth": (shap_ext.SimShapExplainer, tenth),
         "SimSHAP, all defaults": (shap_ext.SimShapExplainer, {"epochs": _DEFAULT_EPOCHS}),
     }  # fmt: skip
-    lines = {}
+    errors = {}
     for name, (kind, options) in ours.items():
-        network, seconds = seconds_of(
-            partial(task.trained, kind, student="mlp", **{"epochs": epochs, **options})
-        )
-        lines[name] = {
-            "error": relative_error(network(task.rows, silent=True).values, task.exact(task.rows)),
-            "evaluations": network.trained.evaluations, "seconds": seconds,
-            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
-        }  # fmt: skip
+        network = task.trained(kind, student="mlp", **{"epochs": epochs, **options})
+        errors[name] = network(task.rows, silent=True).values, network.trained.evaluations
     for rate in LEARNING_RATES:
-        explained, seconds = seconds_of(
-            partial(by_recipe, task, rate, len(task.training) * per_epoch * epochs)
-        )
-        lines[f"FastSHAP, authors' recipe, {rate:g}"] = {
-            "error": relative_error(explained[0], task.exact(task.rows)),
-            "evaluations": explained[1], "seconds": seconds,
-        }  # fmt: skip
-    for per_player in (3, 4, 8, 16):
-        budget = per_player * n_players + 2
-        found = task.oddgp()(task.rows, max_evals=budget, silent=True).values
-        lines[f"oddgp, each row, {budget}"] = {
-            "error": relative_error(found, task.exact(task.rows))
-        }
-    return pd.DataFrame(lines).T
+        budget = len(task.training) * per_epoch * epochs
+        errors[f"FastSHAP, authors' recipe, {rate:g}"] = by_recipe(task, rate, budget)
+    exact = task.exact(task.rows)
+    lines = {name: (relative_error(found, exact), spent) for name, (found, spent) in errors.items()}
+    return pd.DataFrame(lines, index=["error", "evaluations"]).T
 
 
 def by_recipe(task: Task, learning_rate: float, n_evaluations: int) -> tuple[FloatArray, int]:
@@ -291,9 +276,7 @@ def students(task: Task, epochs: int) -> pd.DataFrame:
         spent = np.array([network.trained.evaluations, seconds])
         rows = np.where(saved > 0, spent / saved, np.nan)
         lines[student] = {
-            "error": reached, "seconds": seconds,
-            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
-            "oddgp's evaluations": evaluations, "rows, evaluations": rows[0], "rows, time": rows[1],
+            "error": reached, "rows, evaluations": rows[0], "rows, time": rows[1],
         }  # fmt: skip
     return pd.DataFrame(lines).T
 
@@ -331,7 +314,6 @@ def intervals(task: Task, epochs: int) -> pd.DataFrame:
 def table_of_labels(found: dict[str, pd.DataFrame]) -> str:
     """Return the errors of networks, the least of each model in bold."""
     errors = pd.DataFrame({name: table["error"] for name, table in found.items()})
-    errors = errors[~errors.index.str.startswith("oddgp, each row")]
     errors = errors.sort_values(errors.columns[-1], ascending=False)
     errors.index = errors.index.str.replace("oddgp", "`oddgp`")
     texts = errors.map(lambda one: pages.short(one, 3))

@@ -1,6 +1,6 @@
 """What explanations take beside the model: overhead, designs and solutions.
 
-    python benchmarks/own_time.py [--parts overhead solving] [--rounds 3] [--quick] [--docs]
+    python benchmarks/own_time.py [--parts overhead solving] [--quick] [--docs]
 
 *overhead*, on six kinds of models: the time of a call for an evaluation over that of the plainest
 loop that masks and evaluates the same rows, in batches of the best of four sizes; contenders and
@@ -34,6 +34,7 @@ import shapley_adapters as core
 
 Run = Callable[[], object]
 
+_ROUNDS = 3
 FLOOR_SIZES = (64, 128, 256, 1024)
 """Evaluations of one call of the loop; the best size counts."""
 
@@ -152,7 +153,7 @@ def overhead_of(workload: Workload, options: argparse.Namespace) -> dict[str, fl
         n_evaluations = counting.n_rows_run / len(workload.background)
         runs[contender] = prepare(workload), n_evaluations
     floors = [floor(workload, size) for size in FLOOR_SIZES]
-    seconds = np.empty((options.rounds, len(floors) + len(runs)))
+    seconds = np.empty((1 if options.quick else _ROUNDS, len(floors) + len(runs)))
     for of_round in seconds:
         for index, run in enumerate([*floors, *(run for run, _ in runs.values())]):
             started = time.perf_counter()
@@ -239,11 +240,8 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one round of one model")
     options = pages.read_options(parser)
-    if options.quick:
-        options.rounds = 1
     warnings.simplefilter("ignore")  # of contenders that are not ours
     for part in options.parts:
         PARTS[part](options)

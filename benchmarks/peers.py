@@ -177,17 +177,13 @@ class ShapiqWorker:
         budget: int,
         seed: int,
         of_size: int = 1,
-    ) -> tuple[FloatArray, int, float]:
+    ) -> FloatArray:
         """Explain one row.
 
         Returns
         -------
         array, (M,), or (T,)
             The values, or the interactions of all sets of `of_size` players.
-        int
-            Distinct coalitions that it asked for.
-        float
-            Seconds that it took, those of the model apart.
 
         Raises
         ------
@@ -208,8 +204,7 @@ class ShapiqWorker:
             message = self.from_worker.recv_bytes()
             kind, rest = message[:1], message[1:]
             if kind == b"=":
-                found = np.frombuffer(rest)
-                return found[:-1], n_asked, float(found[-1])
+                return np.frombuffer(rest)
             if kind == b"!":
                 raise UnusableBudgetError(rest.decode())
             packed = np.frombuffer(rest, dtype=np.uint8).reshape(-1, n_bytes)
@@ -367,12 +362,7 @@ def by_shapiq(
     worker: ShapiqWorker, approximator: Approximator, game: CountedGame, budget: int, seed: int
 ) -> Answer:
     """Explain by an approximator of shapiq, in its environment."""
-    found, _, _ = worker.explain(approximator, game, game.game.n_players, budget, seed)
-    return Answer(found)
-
-
-def _shapley(**options: object) -> Callable[[int, int], dict[str, object]]:
-    return lambda n_players, budget: {"index": "SV", "max_order": 1, **options}
+    return Answer(worker.explain(approximator, game, game.game.n_players, budget, seed))
 
 
 OURS: dict[str, Explain] = {
@@ -388,9 +378,11 @@ PEERS: dict[str, Explain] = {
     PARTITION: by_partition,
 }
 SHAPIQ: dict[str, Approximator] = {
-    "shapiq, OddSHAP": Approximator("OddSHAP", lambda n_players, budget: {"interaction_factor": 5}),
+    "shapiq, OddSHAP": Approximator("OddSHAP", _fixed(interaction_factor=5)),
     # Without the search of hyperparameters, which takes minutes.
-    "shapiq, ProxySPEX": Approximator("ProxySPEX", _shapley(pairing_trick=True, hpo=False)),
+    "shapiq, ProxySPEX": Approximator(
+        "ProxySPEX", _fixed(**_SHAPLEY, pairing_trick=True, hpo=False)
+    ),
 }
 
 

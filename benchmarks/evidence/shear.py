@@ -33,7 +33,7 @@ from torch import nn
 import captum_ext
 from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting, difference
 from .pictures import draw_budgets, picture
 
 
@@ -390,15 +390,13 @@ def _antithetic(setting: Setting) -> Outcome:
     runs = {CENSUS: _run(CENSUS, setting, _ROWS), BANK: _run(BANK, setting, _BANK_ROWS)}
     comparisons = [
         Comparison(
-            f"{table.title}: error of APS over that of SHEAR, N = {per_player}",
-            None,
-            run.ratio(_ANTITHETIC, _SHEAR, index),
-            run.ratio(_AS_RELEASED, _SHEAR, index),
+            f"{table.title}: error of APS over that of SHEAR, N = {per_player}", None,
+            run.ratio(_ANTITHETIC, _SHEAR, index), run.ratio(_AS_RELEASED, _SHEAR, index),
             leads="below",
         )
         for table, run in runs.items()
         for index, per_player in enumerate(_PER_PLAYER)
-    ]
+    ]  # fmt: skip
     return Outcome(comparisons, runs[CENSUS].settings)
 
 
@@ -416,24 +414,13 @@ def _figure_3(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
 
 
 def _lead(
-    run: _Run,
-    metric: str,
-    name: str,
-    index: int,
-    theirs: float | None = None,
-    claim: int = 0,
+    run: _Run, metric: str, name: str, index: int, theirs: float | None = None, claim: int = 0
 ) -> Comparison:
     """Return SHEAR's score less another's; the paper says that SHEAR leads."""
-    return Comparison(
-        f"{metric} of SHEAR less that of {name}, N = {_PER_PLAYER[index]}",
-        theirs,
-        run.lead(metric, _SHEAR, name, index),
-        run.lead(metric, _PLAIN, name, index),
-        neutral=0.0,
-        leads="below" if metric == _ERROR else "above",
-        is_ratio=False,
-        claim=claim,
-    )
+    quantity = f"{metric} of SHEAR less that of {name}, N = {_PER_PLAYER[index]}"
+    ours, control = (run.lead(metric, one, name, index) for one in (_SHEAR, _PLAIN))
+    leads = "below" if metric == _ERROR else "above"
+    return difference(quantity, ours, control, leads, theirs, claim)
 
 
 def _ablation(setting: Setting) -> Outcome:
@@ -478,7 +465,7 @@ def _figure_4e(setting: Setting) -> Outcome:
         "rank correlation over random sets, for one row and feature": within,
     }
     comparisons = [
-        Comparison(quantity, None, ours, control, 0.0, "below", is_ratio=False)
+        difference(quantity, ours, control, "below")
         for quantity, (ours, control) in quantities.items()
     ]
     note = (
@@ -515,14 +502,11 @@ def _figure_4f(setting: Setting) -> Outcome:
     errors /= n_rows * n_players
     comparisons = [
         Comparison(
-            f"error with SHEAR's cooperators over that with random ones, K = {n}",
-            None,
-            float(errors[0, n] / errors[1, n]),
-            float(errors[2, n] / errors[1, n]),
-            leads="below",
+            f"error with SHEAR's cooperators over that with random ones, K = {n}", None,
+            float(errors[0, n] / errors[1, n]), float(errors[2, n] / errors[1, n]), leads="below",
         )
         for n in range(1, n_players - 1)
-    ]
+    ]  # fmt: skip
     return Outcome(comparisons, explained.settings, draw=partial(_draw_4f, errors[:2]))
 
 
@@ -577,9 +561,9 @@ def _figure_5(setting: Setting) -> Outcome:
             "how many of the three are the longest bars", 3.0,
             in_top(found), in_top(shuffled), None, claim=2,
         ),
-        Comparison(
-            "mean contribution of sex among men", None,
-            float(sex[is_man].mean()), float(sex[~is_man].mean()), 0.0, "above", False, claim=3,
+        difference(
+            "mean contribution of sex among men",
+            float(sex[is_man].mean()), float(sex[~is_man].mean()), "above", claim=3,
         ),
     ]  # fmt: skip
     note = f"The paper's row is not named; this one has the sum nearest to its {_SUM}."

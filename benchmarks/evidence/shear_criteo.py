@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import shapley_adapters as core
 from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
-from .items import Comparison, Item, Outcome, Setting
+from .items import Comparison, Item, Outcome, Setting, difference
 from .pictures import draw_budgets
 from .shear import LEAST_ERROR
 
@@ -195,7 +195,7 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
             if is_ranking:
                 quantity = f"{metric} of {_SHEAR} less that of {name}, N = {per_player}"
                 gaps = float(own - other), float(plain - other)
-                comparisons.append(Comparison(quantity, None, *gaps, 0.0, "above", False))
+                comparisons.append(difference(quantity, *gaps, "above"))
             else:
                 quantity = f"{metric} of {name} over that of {_SHEAR}, N = {per_player}"
                 ratios = float(other / own), float(other / plain)

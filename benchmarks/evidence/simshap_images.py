@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 import captum_ext
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Item, Outcome, Setting, difference
 
 GRID = 16
 """Regions along a side, of 2 × 2 pixels."""
@@ -279,9 +279,7 @@ def _table_3(setting: Setting) -> Outcome:
                 )
                 theirs = _PUBLISHED[_SIM][place] - _PUBLISHED[name][place]
                 quantity = f"area of {kind} by {_SIM} less that by {name}"
-                comparisons.append(
-                    Comparison(quantity, theirs, ours, control, 0.0, is_ratio=False, claim=place)
-                )
+                comparisons.append(difference(quantity, ours, control, theirs=theirs, claim=place))
     n_left_out = ", ".join(f"{int(np.isnan(areas[_SIM][kind]).sum())} of {kind}" for kind in _KINDS)
     note = (
         "Curves of the logit of the predicted class, scaled so that they run from 0 to 1 (from 1 "
@@ -313,7 +311,7 @@ def _tables_9_to_12(setting: Setting) -> Outcome:
             ours, control = (float(np.nanmean(one[kind] - base[kind])) for one in (areas, again))
             published = theirs[place] - _PUBLISHED_DEFAULT[place]
             quantity = f"area of {kind}, {name}, less that of the default"
-            comparisons.append(Comparison(quantity, published, ours, control, 0.0, is_ratio=False))
+            comparisons.append(difference(quantity, ours, control, theirs=published))
     note = (
         "Two settings of Table 9 (learning rate), one of Table 10 (epochs), one of Table 11 "
         "(batch) and two of Table 12 (share of the images); the captions of Tables 10 and 12 are "
@@ -336,7 +334,7 @@ def _figure_3(setting: Setting) -> Outcome:
             for those in (reference, np.roll(reference, 1, axis=0))
         )
         quantity = f"correlation of {name} with KernelSHAP-S over the regions"
-        comparisons.append(Comparison(quantity, None, ours, control, 0.0, "above", is_ratio=False))
+        comparisons.append(difference(quantity, ours, control, "above"))
     note = (
         f"The paper shows three images without numbers. Blue regions speak for the class. {_SHORT}"
     )
