@@ -288,7 +288,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class _Run:
-    """The games of a table, and the scores of all estimators.
+    """The scores of all estimators on a table.
 
     Attributes
     ----------
@@ -296,14 +296,8 @@ class _Run:
         (metric, estimator) to scores.
     """
 
-    explained: ExplainedTable
-    game: TabulatedGame
     settings: dict[str, str]
     scores: Mapping[tuple[str, str], FloatArray]
-
-    def means(self, metric: str, name: str) -> FloatArray:
-        """Return the mean score at each budget."""
-        return self.scores[metric, name].mean(axis=(1, 2))
 
     def ratio(self, name: str, other: str, index: int) -> float:
         """Return the absolute error over that of another estimator at one budget."""
@@ -338,7 +332,7 @@ def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
         of_budgets = [_scores(estimate, game, exact, n, n_seeds) for n in _PER_PLAYER]
         for metric in of_budgets[0]:
             scores[metric, name] = np.array([one[metric] for one in of_budgets])
-    return _Run(explained, game, {**explained.settings, "draws": str(n_seeds)}, scores)
+    return _Run({**explained.settings, "draws": str(n_seeds)}, scores)
 
 
 def _scores(
@@ -573,8 +567,8 @@ def _figure_5(setting: Setting) -> Outcome:
 
 def _draw(run: _Run, metric: str, path: Path) -> None:
     means = {
-        name: run.means(kind, name)
-        for kind, name in run.scores
+        name: scores.mean(axis=(1, 2))
+        for (kind, name), scores in run.scores.items()
         if kind == metric and not (metric == _ERROR and name in ("KS", "KS-Pair"))
     }
     draw_budgets(path, (7, 4.5), 100, _PER_PLAYER, means, metric)
