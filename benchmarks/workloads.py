@@ -149,25 +149,16 @@ def _image_network() -> Workload:
     return Workload(module, torch.rand(8, 1, 28, 28), zero, 500, squares[None])
 
 
-def _words(module: nn.Module, n_words: int, n_rows: int, budget: int) -> Workload:
-    words = torch.randint(1, N_WORDS, (n_rows, n_words))
-    return Workload(module, words, torch.zeros_like(words[:1]), budget, uses_masker=True)
-
-
-def _text_network() -> Workload:
+def _words(make: Callable[[], nn.Module], n_words: int) -> Workload:
     torch.manual_seed(0)
-    return _words(TextCNN(), 100, 4, 500)
-
-
-def _transformer() -> Workload:
-    torch.manual_seed(0)
-    return _words(SmallTransformer(), 32, 4, 500)
+    module, words = make(), torch.randint(1, N_WORDS, (4, n_words))
+    return Workload(module, words, torch.zeros_like(words[:1]), 500, uses_masker=True)
 
 
 WORKLOADS: dict[str, Callable[[], Workload]] = {
     "network of a table, 200 rows": _tabular_network,
-    "text of 100 words": _text_network,
-    "small transformer": _transformer,
+    "text of 100 words": lambda: _words(TextCNN, 100),
+    "small transformer": lambda: _words(SmallTransformer, 32),
     "boosted trees, 200 rows": lambda: _boosted_trees(1, 500),
     "the same, 100 background rows": lambda: _boosted_trees(100, 100),
     "CNN, 49 superpixels": _image_network,
