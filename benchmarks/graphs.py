@@ -185,6 +185,8 @@ def near(arguments: argparse.Namespace) -> None:
 # --- trees ---
 
 N_PLAYERS, SIDE = 256, 16
+_SHOWN = (60, 500, 2000)
+"""Evaluations of the page's table."""
 
 Model = Callable[[Any], Any]
 
@@ -265,15 +267,20 @@ def trees(arguments: argparse.Namespace) -> None:
     means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
     means["ratio"] = means["hierarchy"] / means["Partition"]
     means = means.sort_values("ratio", ascending=False)
+    print(f"\n{means.round(2).to_string()}")
     rows = (
         [kind, f"{budget:,}", *(pages.short(one, 2) for one in row)]
         for (kind, budget), row in means[["hierarchy", "Partition", "held"]].iterrows()
+        if budget in _SHOWN
     )
     head = ["game", "evaluations", "`hierarchy`", "Partition", "95 % intervals contain"]
     pages.report(arguments, "graphs-trees", pages.table(head, rows))
 
 
 # --- curves ---
+
+_OF_TABLE = 2
+"""Evaluations a player of the page's table."""
 
 
 def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
@@ -313,24 +320,23 @@ def curves(arguments: argparse.Namespace) -> None:
         }
         games = [make(arguments.data, n_players, seed) for seed in range(arguments.inputs)]
         best = np.mean([taken_and_given(game, game.exact) for game in games], axis=0)
-        for budget in (round(each * n_players) for each in (0.5, 1, 2, 4, 8)):
-            cell: dict[str, Any] = {}
+        for each in (0.5, 1, 2, 4, 8):
+            budget, line = round(each * n_players), {}
             for name, contender in contenders.items():
                 found = [explain(contender, game, budget, seed) for seed, game in enumerate(games)]
-                answers = [each.values for each in found if each is not None]
+                answers = [answer.values for answer in found if answer is not None]
                 if len(answers) == len(games):
-                    scores = map(taken_and_given, games, answers)
-                    cell[name] = np.mean(list(scores), axis=0) / best
-            lost = max((one / cell["`hierarchy`"]).max() for one in cell.values())
-            cells.append((lost, f"{task}, {n_players}", f"{budget:,}", cell))
-    cells.sort(key=lambda one: -one[0])
+                    line[name] = np.mean(list(map(taken_and_given, games, answers)), axis=0) / best
+            lost = max((one / line["`hierarchy`"]).max() for one in line.values())
+            shown = {name: ", ".join(pages.short(o, 2) for o in of) for name, of in line.items()}
+            cells.append((lost, each, [f"{task}, {n_players}", f"{budget:,}"], shown))
+    cells.sort(key=lambda cell: -cell[0])
+    for _, _, head, shown in cells:
+        print(*head, shown)
     lines = (
-        [
-            task,
-            budget,
-            *(", ".join(pages.short(one, 2) for one in cell.get(name, ())) for name in contenders),
-        ]
-        for _, task, budget, cell in cells
+        [*head, *(shown.get(name, "") for name in contenders)]
+        for _, each, head, shown in cells
+        if each == _OF_TABLE
     )
     table = pages.table(["features", "evaluations", *contenders], lines)
     pages.report(arguments, "graphs-curves", table)

@@ -61,6 +61,9 @@ DOCUMENTED = (
     "--shapiq-python ENVIRONMENT/bin/python",
 )
 _COUNTED = 10
+_SHOWN = (8, 16)
+"""Evaluations a player of the page's table of errors."""
+
 OURS = {"oddgp": core.OddGP, "leastsquares": core.LeastSquares}
 
 
@@ -287,7 +290,7 @@ def main() -> None:
     for ratio, name, per_player, _, table in cells:
         print(f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table.round(3)}\n")
     many = [cell for cell in cells if cell[1].startswith("conjunctions")]
-    few = [cell for cell in cells if not cell[1].startswith("conjunctions")]
+    few = [cell for cell in cells if cell[1] in TITLES and cell[2] in _SHOWN]
     if few:
         pages.report(options, "interactions", table_of_errors(few))
     if many:

@@ -380,7 +380,9 @@ def main() -> None:
         found = {}
         for task in [next(tasks)] if options.quick else tasks:
             table = measure(task, epochs).sort_values("error", ascending=False)
-            print(f"\n{task.name}: {len(task.training)} training rows\n{table.round(3)}")
+            print(
+                f"\n{task.name}: {len(task.training)} training rows\n{table.round(3).to_string()}"
+            )
             found[task.name] = table
         pages.report(options, f"networks-{part}", shaped(found))
 

@@ -328,10 +328,12 @@ def with_tree(explainer: type, clustering: FloatArray) -> Explain:
     def contender(game: CountedGame, budget: int, seed: int) -> Answer:
         background, row = game.columns
         masker = shap.maskers.Partition(background, clustering=clustering)
+        is_theirs = explainer is shap.explainers.Partition
         np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
+        made = explainer(game, masker, **({} if is_theirs else {"seed": seed}))
         # Partition counts the ends apart.
-        limit = budget - 2 if explainer is shap.explainers.Partition else limit_of(budget)
-        found = explainer(game, masker)(row, max_evals=limit, silent=True)
+        limit = budget - 2 if is_theirs else limit_of(budget)
+        found = made(row, max_evals=limit, silent=True)
         return Answer(np.asarray(found.values)[0])
 
     return contender
