@@ -1,8 +1,8 @@
 """What a mechanism or a constant of `oddgp` is worth, or another estimator in its place.
 
-    python benchmarks/ablation.py [--seed 3] [--players 8 14 31 60] [--per-player 1 2 2.5 4 8 16]
+    python benchmarks/ablation.py [--seed 11] [--players 8 14 31 60] [--per-player 1 2 2.5 4 8 16]
         [--games 3] [--kinds radial network] [--set MODULE.NAME=VALUE ...] [--other MODULE:CLASS]
-        [--data FOLDER]
+        [--docs]
 
 Without --set and --other, `oddgp` is compared with random orders and least squares at equal
 evaluations. With --set, constants of its modules have other values in a second column:
@@ -12,29 +12,29 @@ of its package.
 
 For each cell, a kind of game with some evaluations a player: errors Σ |φ̂ − φ| / Σ |φ|, as geometric
 means over games (below 1e-4 they count as that), their ratio, and the share of values in 95 %
-intervals. Then the geometric means over kinds, the share in intervals and our own processor time of
-each number of players and of evaluations. Losing cells come first. --data adds real texts of 50 and
-100 words, for the folder in which the data sets are.
+intervals; losing cells come first. Then the table of the page: for each number of players and of
+evaluations, the geometric mean of the ratios over kinds, and the mean share. The kind *text* has
+real texts of 50 and 100 words.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pages
 import pandas as pd
+from data_files import add_folder_arguments
 from drawn_games import KINDS, drawn_game
-from games import BoolArray, CoreGame, FloatArray, IntArray, LargeGame, share_inside
+from games import LargeGame, joined, share_inside
 from zoo_games import MODELS
 
 import shapley_adapters as core
@@ -46,52 +46,28 @@ _MOST_SHARE = 0.5
 _MOST_TABULATED = 14
 """Fitted models have tables of values of so many features at most."""
 
+TEXT = "text"
 TEXT_PLAYERS = (50, 100)
 
 
-@dataclass
-class Clocked:
-    """Games that count the processor time of their values."""
-
-    games: list[LargeGame]
-    seconds: float = field(default=0.0)
-
-    def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        started = time.process_time()
-        values = np.empty(len(rows))
-        for row in np.unique(rows):
-            values[rows == row] = self.games[row].values(coalitions[rows == row])
-        self.seconds += time.process_time() - started
-        return values
-
-
 @cache
-def games_of(
-    kind: str, n_players: int, n_games: int, seed: int, data: Path | None
-) -> list[LargeGame]:
+def games_of(kind: str, n_players: int, n_games: int, seed: int, data: Path) -> list[LargeGame]:
     """Return games of a kind; real ones where it is a text."""
-    if kind == "text":
+    if kind == TEXT:
         from large_models import text_game  # needs torch
 
-        return [text_game(Path(data or ""), n_players, seed + game) for game in range(n_games)]
+        return [text_game(data, n_players, seed + game) for game in range(n_games)]
     return [drawn_game(kind, n_players, n_games * seed + game) for game in range(n_games)]
 
 
 def measured(games: list[LargeGame], estimator: Any, budget: int, seed: int) -> dict[str, float]:
-    """Return the error, the share in intervals, and milliseconds a row of our own work."""
-    clock = Clocked(games)
+    """Return the error, and the share in intervals."""
     exact = np.array([game.exact for game in games])
-    started = time.process_time()
-    found = core.estimate(
-        CoreGame(clock, exact.shape[1], len(games)), estimator, core.Settings(seed, budget=budget)
-    )
-    seconds = time.process_time() - started - clock.seconds
+    all_games = joined([game.values for game in games], exact.shape[1])
+    found = core.estimate(all_games, estimator, core.Settings(seed, budget=budget))
     errors = np.abs(found.values[:, :, 0] - exact).sum(axis=1) / np.abs(exact).sum(axis=1)
-    return {
-        "error": float(np.exp(np.log(np.maximum(errors, _LEAST_ERROR)).mean())),
-        "inside": share_inside(found, exact),
-        "ms": 1e3 * seconds / len(games),
-    }
+    mean = float(np.exp(np.log(np.maximum(errors, _LEAST_ERROR)).mean()))
+    return {"error": mean, "inside": share_inside(found, exact)}
 
 
 def other_estimator(options: argparse.Namespace) -> tuple[Any, str]:
@@ -121,77 +97,69 @@ def with_constants(settings: list[str], package: str) -> Iterator[None]:
             patch.stop()
 
 
-def table_of(options: argparse.Namespace) -> pd.DataFrame:
-    """Return a line for each cell: its place, and what each column has there."""
+def exists(kind: str, n_players: int) -> bool:
+    """Return whether a kind has games of so many players."""
+    return (
+        n_players in TEXT_PLAYERS if kind == TEXT else kind in KINDS or n_players <= _MOST_TABULATED
+    )
+
+
+def measured_cells(options: argparse.Namespace) -> pd.DataFrame:
+    """Return a line for each cell and estimator."""
     warnings.simplefilter("ignore")
     other, package = other_estimator(options)
-    is_compared = options.other or options.set
+    peers = {"orders": core.RandomOrder(), "squares": core.LeastSquares()}
+    if options.other or options.set:
+        peers = {"changed": other}
     lines = []
     for n_players in options.players:
-        kinds = [kind for kind in options.kinds if kind in KINDS or n_players <= _MOST_TABULATED]
-        if options.data and n_players in TEXT_PLAYERS:
-            kinds.append("text")
-        for kind in kinds:
+        for kind in (kind for kind in options.kinds if exists(kind, n_players)):
             games = games_of(kind, n_players, options.games, options.seed, options.data)
-            for per_player in options.per_player:
-                budget = max(6, round(per_player * n_players) + 2 * (per_player == 2))
+            for each in options.per_player:
+                budget = max(6, round(each * n_players) + 2 * (each == 2))
                 if budget > _MOST_SHARE * 2.0**n_players:
                     continue
-                cell = {"kind": kind, "players": n_players, "each": per_player}
-                of = {"oddgp": measured(games, core.OddGP(), budget, options.seed)}
-                if is_compared:
-                    with with_constants(options.set, package):
-                        of["changed"] = measured(games, other, budget, options.seed)
-                else:
-                    for name, peer in {
-                        "orders": core.RandomOrder(),
-                        "squares": core.LeastSquares(),
-                    }.items():
-                        of[name] = measured(games, peer, budget, options.seed)
-                lines += [{**cell, "of": name, **numbers} for name, numbers in of.items()]
+                found = {"oddgp": measured(games, core.OddGP(), budget, options.seed)}
+                with with_constants(options.set, package):
+                    for name, peer in peers.items():
+                        found[name] = measured(games, peer, budget, options.seed)
+                cell = {"players": n_players, "each": each, "kind": kind}
+                lines += [{**cell, "of": name, **numbers} for name, numbers in found.items()]
     return pd.DataFrame(lines)
 
 
-def report(table: pd.DataFrame) -> str:
-    """Return the cells, losing ones first, and the summary."""
-    cells = table.pivot_table(
-        index=["players", "each", "kind"], columns="of", values=["error", "inside", "ms"]
-    )
-    others = [name for name in cells["error"].columns if name != "oddgp"]
-    ratio = (cells["error"][others].min(axis=1) / cells["error"]["oddgp"]).rename("ratio")
-    shown = pd.concat([cells["error"], cells["inside"].add_suffix(" inside"), ratio], axis=1)
-    # What loses comes first: `oddgp` to a peer, or a change to `oddgp`.
-    shown = shown.sort_values("ratio", ascending="changed" not in others)
-    of_groups = pd.concat(
-        [
-            np.exp(np.log(ratio).groupby(["players", "each"]).mean()),
-            cells["inside"].groupby(["players", "each"]).mean().add_suffix(" inside"),
-            cells["ms"].groupby(["players", "each"]).mean().add_suffix(" ms"),
-        ],
-        axis=1,
-    )
-    first = "error of each, and of the best other over that of oddgp"
-    second = "geometric means of that ratio, shares in intervals, milliseconds a row of own work"
-    return (
-        f"{first}\n{shown.round(4).to_string()}\n\n{second}\n{of_groups.round(3).to_string()}\n\n"
-        f"all: {float(np.exp(np.log(ratio).mean())):.3f}"
-    )
-
-
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the cells, losing ones first, and the table of the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=3)
+    kinds = [*KINDS, *MODELS, TEXT]
+    parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--players", type=int, nargs="+", default=[8, 14, 31, 60])
     parser.add_argument("--per-player", type=float, nargs="+", default=[1, 2, 2.5, 4, 8, 16])
     parser.add_argument("--games", type=int, default=3)
-    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *MODELS], default=[*KINDS, *MODELS])
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--set", nargs="+", default=[])
     parser.add_argument("--other")
-    parser.add_argument("--data", type=Path)
-    print(report(table_of(parser.parse_args())))
+    add_folder_arguments(parser)
+    options = pages.read_options(parser)
+    cells = measured_cells(options).pivot_table(
+        index=["players", "each", "kind"], columns="of", values=["error", "inside"]
+    )
+    errors, inside = cells["error"], cells["inside"]
+    others = [name for name in errors if name != "oddgp"]
+    ratio = (errors[others].min(axis=1) / errors["oddgp"]).rename("ratio")
+    shown = pd.concat([errors, inside.add_suffix(" inside"), ratio], axis=1)
+    # What loses comes first: `oddgp` to a peer, or a change to `oddgp`.
+    shown = shown.sort_values("ratio", ascending="changed" not in others)
+    print(f"error of each, and of the best other over that of oddgp\n{shown.round(4).to_string()}")
+    groups = ["players", "each"]
+    ratios = np.exp(np.log(ratio).groupby(groups).mean()).map(lambda one: pages.short(one, 1))
+    shares = inside[others[0] if "changed" in others else "oddgp"].groupby(groups).mean()
+    texts = (ratios + ", " + shares.map(lambda one: pages.short(one, 2))).unstack()
+    lines = ([n_players, *row] for n_players, *row in texts.fillna("").itertuples())
+    pages.report(options, "oddgp", pages.table(["features", *pages.budgets(texts)], lines))
+    print(f"\nall: {float(np.exp(np.log(ratio).mean())):.3f}")
 
 
 if __name__ == "__main__":

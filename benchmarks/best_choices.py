@@ -1,54 +1,41 @@
-"""What hosts do by default beside `best`, and whether `best` is as good as the best fixed choice.
+"""What hosts do by default beside `best`.
 
-    python benchmarks/best_choices.py [--parts users choices] [--quick] [--seed 0] [--only torch]
-        [--features 8 13 20 30 60 200] [--outputs 1] [--speeds 1 5 50 1000 20000]
-        [--milliseconds 0 1 10 100] [--each 0] [--rows 20] [--models 2]
+    python benchmarks/best_choices.py [--quick] [--seed 0] [--docs]
 
-*users*: for each of eight users, shap or captum by default and `best`: errors Σ|φ̂ − φ| over Σ|φ|,
+For each of eight users, shap or captum by default and `best`: errors Σ|φ̂ − φ| over Σ|φ|,
 with φ from all coalitions of the function that is explained, seconds of the second call, and the
 words on the screen (warnings of this package). A host that refuses says so in place of an error.
 Models and data are scikit-learn's, or drawn from the seed.
-
-*choices*: models are sums of waves of few features, drawn from the seed; their exact attributions
-are known by enumeration of each wave. An evaluation takes so many microseconds of a clock that the
-model moves on, so that slow models cost nothing here; our own work takes the seconds that it takes.
-With 0 milliseconds a row, the budget is so many evaluations for each feature or, with 0 of them,
-that of all explainers by default; otherwise the time is `max_seconds`. `best` loses a cell if a
-fixed choice has less than 1/1.1 of its error and takes at most 1.1 times its time, or the other way
-round; time within `max_seconds` counts as `max_seconds`. Errors, times the sum of processor and
-model, are over all models of a cell. Choices that refuse a cell are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import product
+from functools import partial
 from typing import Any
 
 import lightgbm
 import numpy as np
+import pages
 import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
-from games import TabulatedGame
+from games import TabulatedGame, all_coalitions, relative_error
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
-from threadpoolctl import threadpool_limits
-from zoo_games import all_coalitions
 
 import captum_ext
 import shap_ext  # noqa: F401  registers the algorithms
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
-from shapley_adapters.games import evaluation, value_memory
-from shapley_adapters.pipeline import costs, estimate, one_round
+from shapley_adapters.errors import ShapleyExtWarning
 
 N_COLUMNS = 10
+_EXACT = 1e-9
 Row = dict[str, Any]
 """A line of the table of users."""
 
@@ -71,8 +58,7 @@ def exact_rows(function: Callable[[Any], Any], rows: Any, background: Any) -> np
             if is_frame:
                 masked = pd.DataFrame(masked, columns=rows.columns).astype(rows.dtypes)
             outputs = np.asarray(function(masked), dtype=float)
-            means: np.ndarray = outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
-            return means
+            return outputs.reshape(len(bits), len(absent), -1).mean(axis=1)
 
         return value
 
@@ -86,10 +72,15 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return call(), time.perf_counter() - started
 
 
-def error(found: Any, wanted: np.ndarray) -> float:
-    """Return the relative error."""
-    found = np.asarray(found, dtype=float).reshape(wanted.shape)
-    return float(np.abs(found - wanted).sum() / np.abs(wanted).sum())
+def chosen(choice: str) -> str:
+    """Return what `best` says that it chose, in a few words."""
+    words = re.sub(r"2\^\d+ ", "", re.split("[:,]", choice)[0])
+    return f"`{words}`" if words.islower() and " " not in words else words
+
+
+def reshaped(found: Any, wanted: np.ndarray) -> np.ndarray:
+    """Return attributions in the shape of the exact ones."""
+    return np.asarray(found, dtype=float).reshape(wanted.shape)
 
 
 def compared(
@@ -98,18 +89,19 @@ def compared(
     """Return the line of a host's call and of ours, by the explainer `best`."""
     try:
         theirs, their_seconds = timed(host)
-        their_error: float | str = error(theirs, wanted)
+        their_error = relative_error(reshaped(theirs, wanted), wanted)
     except Exception as refusal:  # of any kind: what the user sees
-        their_error, their_seconds = type(refusal).__name__, float("nan")
+        print(f"refused: {type(refusal).__name__}")
+        their_error = their_seconds = float("nan")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found, seconds = timed(ours)
     words = {str(one.message) for one in caught if issubclass(one.category, ShapleyExtWarning)}
     made: Any = best.last_estimate
     return {
-        "by default": their_error, "its seconds": their_seconds,
-        "best": made.choice.split(":")[0].split(",")[0], "unit": made.unit,
-        "error": error(found, wanted), "seconds": seconds,
+        "its error": their_error, "its seconds": their_seconds,
+        "best": chosen(made.choice),
+        "error": relative_error(reshaped(found, wanted), wanted), "seconds": seconds,
         "words": " / ".join(sorted(words)) or "none",
     }  # fmt: skip
 
@@ -139,11 +131,7 @@ def categories(seed: int) -> Row:
     size = np.where(X.iloc[:, 3] > X.iloc[:, 3].median(), "large", "small")
     X = X.assign(size=pd.Categorical(size)).iloc[:, -N_COLUMNS:]
     model = lightgbm.LGBMClassifier(n_estimators=50, verbose=-1, random_state=seed).fit(X, y)
-
-    def margins(rows: Any) -> Any:
-        return model.predict(rows, raw_score=True)
-
-    return of_shap(model, margins, X[100:103], X[:50], seed)
+    return of_shap(model, partial(model.predict, raw_score=True), X[100:103], X[:50], seed)
 
 
 def boosted(seed: int) -> Row:
@@ -152,11 +140,7 @@ def boosted(seed: int) -> Row:
 
     X, y = cancer()
     model = xgboost.XGBClassifier(n_estimators=50, random_state=seed).fit(X, y)
-
-    def margins(rows: Any) -> Any:
-        return model.predict(rows, output_margin=True)
-
-    return of_shap(model, margins, X[100:103], X[:50], seed)
+    return of_shap(model, partial(model.predict, output_margin=True), X[100:103], X[:50], seed)
 
 
 def missing(seed: int) -> Row:
@@ -164,8 +148,7 @@ def missing(seed: int) -> Row:
     X, y = cancer()
     X = X.mask(np.random.default_rng(seed).random(X.shape) < 0.1)  # a tenth of the cells
     model = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(X, y)
-    function = model.decision_function
-    return of_shap(model, function, X[100:103], X[:50], seed)
+    return of_shap(model, model.decision_function, X[100:103], X[:50], seed)
 
 
 def many_classes(seed: int) -> Row:
@@ -268,206 +251,54 @@ def passages(seed: int) -> Row:
     return network(Answer().eval(), prompt, mask, seed)
 
 
-USERS = {
-    "categories": ("LightGBM with categories", categories),
-    "xgboost": ("XGBoost", boosted),
-    "missing": ("HistGradientBoosting with NaN", missing),
-    "torch": ("torch network, 13 columns", torch_network),
-    "shap-image": ("image through shap, 8 squares", image_through_shap),
-    "captum-image": ("image through captum, 16 squares", image_through_captum),
-    "classes": ("100 classes", many_classes),
-    "passages": ("language model, 12 passages", passages),
+_CAPTUM = "captum: `ShapleyValueSampling`"
+USERS: dict[Callable[[int], Row], Row] = {
+    torch_network: {"user": "torch network, 13 columns", "by default": _CAPTUM},
+    passages: {"user": "language model, 12 passages", "by default": _CAPTUM},
+    image_through_captum: {"user": "image through captum, 16 squares", "by default": _CAPTUM},
+    boosted: {"user": "XGBoost", "by default": "shap: TreeExplainer"},
+    categories: {"user": "LightGBM with categories", "by default": "shap: TreeExplainer"},
+    missing: {"user": "HistGradientBoosting with NaN", "by default": "shap: TreeExplainer"},
+    many_classes: {"user": "network with 100 classes", "by default": "shap: exact"},
+    image_through_shap: {
+        "user": "image through shap, 8 squares",
+        "by default": "shap: Partition, sums of its pixels",
+    },
 }
 
 
-def users(arguments: argparse.Namespace) -> None:
-    """Print the table of users, those with the largest errors of `best` first."""
-    lines = {}
-    for name in arguments.only:
-        user, run = USERS[name]
-        try:
-            lines[user] = run(arguments.seed)
-        except ModuleNotFoundError as lacking:
-            print(f"SKIPPED {name}: {lacking}")
-    table = pd.DataFrame(lines).T.sort_values("error", ascending=False)
-    print(table.to_string(float_format="{:.2g}".format), flush=True)
-
-
-# --- fixed choices ---
-
-CHOICES: dict[str, dict[str, Any]] = {
-    "best": {"algorithm": "best"},
-    "shap": {},
-    "enumeration": {"algorithm": "enumeration"},
-    "oddgp": {"algorithm": "oddgp"},
-    "least squares": {"algorithm": "leastsquares"},
-    "random order": {"algorithm": "randomorder"},
-}
-
-_MOST_ENUMERATED, _SLACK, _EXACT = 14, 1.1, 1e-9
-
-
-class Waves:
-    """A model with known attributions, and a clock that its evaluations move on."""
-
-    def __init__(
-        self, n_features: int, n_outputs: int, seconds: float, rng: np.random.Generator
-    ) -> None:
-        n_waves, order = 12 + n_features // 2, 4
-        self.columns = np.array(
-            [rng.choice(n_features, order, replace=False) for _ in range(n_waves)]
-        )
-        self.slopes = rng.normal(size=(n_waves, order)) * rng.uniform(0.3, 1.5, (n_waves, 1))
-        self.heights = rng.normal(size=(n_waves, n_outputs))
-        self.mixing = np.zeros((n_features, n_waves))
-        np.put_along_axis(self.mixing.T, self.columns, self.slopes, axis=1)
-        self.seconds, self.moved = seconds, 0.0
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        started = time.perf_counter()
-        values = np.tanh(rows @ self.mixing + 0.3) @ self.heights
-        self.moved += self.seconds * len(rows) - (time.perf_counter() - started)
-        return values if values.shape[1] > 1 else values[:, 0]
-
-    def now(self) -> float:
-        """Return the seconds of a clock on which an evaluation takes its seconds exactly."""
-        return time.perf_counter() + self.moved
-
-    def attributions(self, rows: np.ndarray) -> np.ndarray:
-        """Return the exact attributions, wave by wave."""
-        order = self.columns.shape[1]
-        values = np.zeros((*rows.shape, self.heights.shape[1]))
-        for columns, slopes, heights in zip(self.columns, self.slopes, self.heights, strict=True):
-            games = np.tanh(all_coalitions(order) @ (rows[:, columns] * slopes).T + 0.3).T
-            exact = TabulatedGame(games, order).shapley_values()
-            values[:, columns] += exact[:, :, None] * heights
-        return values if values.shape[2] > 1 else values[:, :, 0]
-
-
-@dataclass(frozen=True)
-class Result:
-    """The error of a choice in a cell, its seconds, and what `best` chose."""
-
-    error: float
-    seconds: float
-    choice: str = ""
-
-    def beats(self, other: Result, limit: float) -> bool:
-        """Return whether it errs less in about the same time, or the other way round.
-
-        With a limit in seconds, time within it is there to be used.
-        """
-        mine, others = max(self.error, _EXACT), max(other.error, _EXACT)
-        my_time, time_of_other = max(self.seconds, limit), max(other.seconds, limit)
-        is_better = mine * _SLACK < others and my_time <= _SLACK * time_of_other
-        is_faster = my_time * _SLACK < time_of_other and mine <= _SLACK * others
-        return is_better or is_faster
-
-
-def result_of(
-    options: dict[str, Any],
-    models: list[Waves],
-    rows: np.ndarray,
-    milliseconds: float,
-    each: float = 0,
-) -> Result | None:
-    """Return the result of a choice; None if it refuses."""
-    error = scale = seconds = 0.0
-    choice = ""
-    for model in models:
-        for module in (evaluation, value_memory, costs, estimate, one_round):
-            module.perf_counter = model.now  # type: ignore[attr-defined]
-        explainer = shap.Explainer(model, 0 * rows[:1], seed=0, **options)
-        call: dict[str, Any] = {"silent": True}
-        if milliseconds:
-            call["max_seconds"] = milliseconds * 1e-3 * len(rows)
-        if each:
-            call["max_evals"] = int(each * rows.shape[1])
-        if not options and milliseconds:
-            return None
-        started = model.now()
-        try:
-            values = explainer(rows, **call).values
-        except (BudgetError, InvalidArgumentError, ValueError):
-            return None
-        seconds += model.now() - started
-        exact = model.attributions(rows)
-        error, scale = error + np.abs(values - exact).sum(), scale + np.abs(exact).sum()
-        choice = explainer.last_estimate.choice if options else ""
-    return Result(error / scale, seconds, choice)
-
-
-def choices(arguments: argparse.Namespace) -> None:
-    """Print all cells, those that are lost first."""
-    lines = []
-    small = Waves(8, 1, 1e-6, np.random.default_rng(0))
-    for options in CHOICES.values():  # loads and compiles what is needed on demand
-        result_of(options, [small], np.ones((2, 8)), 0)
-    for n_features, n_outputs, speed, milliseconds, each in product(
-        arguments.features, arguments.outputs, arguments.speeds, arguments.milliseconds,
-        arguments.each,
-    ):  # fmt: skip
-        if milliseconds and each:
-            continue
-        rng = np.random.default_rng([arguments.seed, n_features])
-        models = [Waves(n_features, n_outputs, 1e-6 * speed, rng) for _ in range(arguments.models)]
-        rows = rng.normal(size=(arguments.rows, n_features))
-        results = {}
-        with threadpool_limits(1):
-            for name, options in CHOICES.items():
-                if name == "enumeration" and n_features > _MOST_ENUMERATED:
-                    continue
-                result = result_of(options, models, rows, milliseconds, each)
-                if result is not None:
-                    results[name] = result
-        if "best" in results:
-            limit = milliseconds * 1e-3 * arguments.rows * arguments.models
-            texts = {name: f"{one.error:.1e}, {one.seconds:.2g} s" for name, one in results.items()}
-            lines.append({
-                "lost by": _excess(results, limit), "features": n_features, "outputs": n_outputs,
-                "µs": speed, "ms a row": milliseconds, "each": each, **texts,
-                "chosen": results["best"].choice.split(":")[0],
-            })  # fmt: skip
-    table = pd.DataFrame(lines).fillna("–").sort_values("lost by", ascending=False)
-    n_lost = (table["lost by"] > 1).sum()
-    print(f"\n{n_lost} of {len(table)} cells lost (seed {arguments.seed})\n")
-    print(table.to_string(index=False, float_format="{:.3g}".format), flush=True)
-
-
-def _excess(results: dict[str, Result], limit: float) -> float:
-    """Return by which factor the worst rival is better in the one of error and time; 1 if none."""
-    best, factors = results["best"], [1.0]
-    for rival in results.values():
-        if rival.beats(best, limit):
-            error = max(best.error, _EXACT) / max(rival.error, _EXACT)
-            factors.append(max(error, max(best.seconds, limit) / max(rival.seconds, limit)))
-    return max(factors)
-
-
-PARTS = {"users": users, "choices": choices}
+def per_cent(error: float) -> str:
+    """Return a relative error."""
+    return "0" if error < _EXACT else f"{pages.short(100 * error)} %" if error == error else ""
 
 
 def main() -> None:
-    """Print the tables."""
+    """Report the table of users, those with the largest errors of `best` first."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--only", choices=USERS, nargs="+", default=list(USERS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--features", type=int, nargs="+", default=[8, 13, 20, 30, 60, 200])
-    parser.add_argument("--outputs", type=int, nargs="+", default=[1])
-    parser.add_argument("--each", type=float, nargs="+", default=[0])
-    parser.add_argument("--speeds", type=float, nargs="+", default=[1, 5, 50, 1000, 20000])
-    parser.add_argument("--milliseconds", type=float, nargs="+", default=[0, 1, 10, 100])
-    parser.add_argument("--rows", type=int, default=20)
-    parser.add_argument("--models", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="three users, two cells")
-    arguments = parser.parse_args()
-    if arguments.quick:
-        arguments.only, arguments.features = ["missing", "torch", "shap-image"], [8]
-        arguments.speeds, arguments.milliseconds, arguments.rows = [50], [0, 10], 4
+    parser.add_argument("--quick", action="store_true", help="three users")
+    options = pages.read_options(parser)
     warnings.simplefilter("ignore")
-    for part in arguments.parts:
-        PARTS[part](arguments)
+    runs = [torch_network, missing, image_through_shap] if options.quick else list(USERS)
+    rows = []
+    for run in runs:
+        try:
+            rows.append(USERS[run] | run(options.seed))
+        except ModuleNotFoundError as lacking:
+            if options.docs:
+                raise
+            print(f"SKIPPED {USERS[run]['user']}: {lacking}")
+    table = pd.DataFrame(rows).sort_values("error", ascending=False)
+    print(table[["user", "words"]].to_string(index=False))
+    is_refused = table["its error"].isna()
+    table.loc[is_refused, "by default"] = "shap: refused"
+    for column in ("its seconds", "seconds"):
+        table[column] = table[column].map(pages.short)
+    for column in ("its error", "error"):
+        table[column] = table[column].map(per_cent)
+    shown = table[["user", "by default", "its error", "its seconds", "best", "error", "seconds"]]
+    head = ["user", "by default", "error", "seconds", "`best` chooses", "error", "seconds"]
+    pages.report(options, "beside-defaults", pages.table(head, shown.itertuples(index=False)))
 
 
 if __name__ == "__main__":

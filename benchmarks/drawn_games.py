@@ -100,8 +100,7 @@ def _pairs(n_players: int, rng: np.random.Generator) -> LargeGame:
     together = np.triu(rng.normal(size=(n_players, n_players)), 1) / np.sqrt(n_players)
 
     def values(coalitions: BoolArray) -> FloatArray:
-        found: FloatArray = coalitions @ alone + ((coalitions @ together) * coalitions).sum(axis=1)
-        return found
+        return coalitions @ alone + ((coalitions @ together) * coalitions).sum(axis=1)
 
     return LargeGame(values, alone + (together + together.T).sum(axis=1) / 2)
 
@@ -148,8 +147,7 @@ def _pooled_text(n_players: int, rng: np.random.Generator) -> LargeGame:
 
     def values(coalitions: BoolArray) -> FloatArray:
         mean = coalitions @ words / np.maximum(coalitions.sum(axis=1, keepdims=True), 1)
-        found: FloatArray = np.tanh(2 * mean @ inner + offsets) @ outer
-        return found
+        return np.tanh(2 * mean @ inner + offsets) @ outer
 
     return converged(values, n_players)
 
@@ -184,8 +182,7 @@ def _label_of_network(n_players: int, rng: np.random.Generator) -> LargeGame:
     outer = rng.normal(size=16)
 
     def outputs(coalitions: BoolArray) -> FloatArray:
-        found: FloatArray = np.tanh(np.where(coalitions, row, other) @ inner / 2) @ outer
-        return found
+        return np.tanh(np.where(coalitions, row, other) @ inner / 2) @ outer
 
     ends = outputs(np.array([[False], [True]]).repeat(n_players, axis=1))
     return converged(lambda coalitions: (outputs(coalitions) > ends.mean()) * 1.0, n_players)

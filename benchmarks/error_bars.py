@@ -1,11 +1,12 @@
 """How often 95 % intervals hold and how large errors are, on kinds of games that a seed draws.
 
-    python benchmarks/error_bars.py --draw 5 [--games 8] [--seeds 2] [--per-player 4 8 16 32]
-        [--estimators "random order" SHEAR] [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick]
+    python benchmarks/error_bars.py [--draw 5] [--games 8] [--seeds 2] [--per-player 4 8 16 32]
+        [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick] [--docs]
 
-The kinds are all of `zoo_games.py`, with 10 to 13 players. For each estimator, size of noise and
-number of evaluations a player: the mean over kinds of the share of values in their intervals, the
-kinds with less than .90, and the three with least. Noise is normal and new in each evaluation; its
+The kinds are all of `zoo_games.py`, with 10 to 13 players. First the cells in which intervals hold
+less than .90 of the values. Then the table of the page, for each estimator and size of noise, and
+number of evaluations a player: the mean over kinds of the share of values in their intervals, how
+many kinds have less than .90, and the lowest. Noise is normal and new in each evaluation; its
 standard deviation is that share of the one of the values, and the values are the means. With --of:
 also the cells in which an estimator errs, in Σ |φ̂ − φ| / Σ |φ|, more than the best other one, and
 the median and the largest ratio. Budgets that are refused are left out.
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pages
 import pandas as pd
 from games import BoolArray, CoreGame, FloatArray, IntArray, TabulatedGame, core_game, share_inside
 from zoo_games import KINDS
@@ -39,7 +41,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 BIASED = ("oddgp", "least squares", "SHEAR, learned")
 """They are no rivals of an unbiased estimator."""
 
-_LEAST, _LEAST_ERROR = 0.9, 1e-5
+_LEAST, _LEAST_ERROR, _SHOWN = 0.9, 1e-5, 3
 CELL = ["noise", "each", "kind"]
 
 
@@ -75,21 +77,22 @@ def measured(
     return {"error": max(float(np.mean(errors)), _LEAST_ERROR), "inside": float(np.mean(inside))}
 
 
-def print_coverage(table: pd.DataFrame) -> None:
-    """Print a line for each estimator, noise and budget, those with most bad kinds first."""
-    lines = []
-    for (name, noise, each), cells in table.dropna().groupby(["of", "noise", "each"], sort=False):
-        shares = cells.set_index("kind")["inside"].sort_values()
-        lowest = ", ".join(f"{kind} {share:.2f}" for kind, share in shares.iloc[:3].items())
-        n_below = (shares < _LEAST).sum()
-        text = f"| {name} | {noise:g} | {each} | {shares.mean():.3f} | {n_below} of {len(shares)} |"
-        lines.append((-n_below, f"{text} {lowest} |"))
-    print(
-        "| estimator | noise | a player | mean | kinds below .90 | the lowest |\n"
-        + "|---" * 6
-        + "|"
-    )
-    print("\n".join(text for _, text in sorted(lines, key=lambda line: line[0])))
+def coverage(table: pd.DataFrame) -> str:
+    """Return the table of the page."""
+    rows, names, budgets = [], ["of", "noise"], table["each"].unique()
+    for (name, noise), cells in table.groupby(names, sort=False):
+        texts = []
+        for each in budgets:
+            shares = cells.loc[cells["each"] == each, "inside"].dropna()
+            n_below = (shares < _LEAST).sum()
+            texts.append(f"{pages.short(shares.mean(), 3)}, {n_below}" if len(shares) else "")
+        lowest = "; ".join(
+            f"{cell.kind} {pages.short(cell.inside, 2)} at {cell.each}"
+            for cell in cells[cells["inside"] < _LEAST].nsmallest(_SHOWN, "inside").itertuples()
+        )
+        title = name.replace("oddgp", "`oddgp`") + (f", noise {noise:g}" if noise else "")
+        rows.append([title, *texts, lowest])
+    return pages.table(["estimator", *pages.budgets(budgets), "the lowest"], rows)
 
 
 def print_ratios(table: pd.DataFrame, name: str) -> None:
@@ -100,13 +103,10 @@ def print_ratios(table: pd.DataFrame, name: str) -> None:
     )
     ratio = (errors[name] / rivals.min(axis=1)).dropna().sort_values(ascending=False)
     best = rivals.idxmin(axis=1)
-    print(
-        f"\n{name} over the best other\n\n| noise | a player | kind | ratio | best |\n"
-        + "|---" * 5
-        + "|"
-    )
-    for cell, lost in ratio[ratio > 1].items():
-        print("| " + " | ".join(map(str, cell)) + f" | {lost:.2f} | {best[cell]} |")
+    lost = ratio[ratio > 1]
+    rows = ([*cell, f"{by:.2f}", best[cell]] for cell, by in lost.items())
+    print(f"\n{name} over the best other\n")
+    print(pages.table(["noise", "a player", "kind", "ratio", "best"], rows))
     for (noise, each), of_kinds in ratio.groupby(CELL[:2]):
         text = f"median {of_kinds.median():.2f}, largest {of_kinds.max():.2f}"
         print(f"noise {noise:g}, {each} a player: {text}")
@@ -119,17 +119,16 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=8, help="games of each kind")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32])
-    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=[*ESTIMATORS][:6])
     parser.add_argument("--of", choices=ESTIMATORS, help="an estimator whose errors are compared")
     parser.add_argument("--noise", type=float, nargs="+", default=[0])
     parser.add_argument("--quick", action="store_true", help="two games of a few kinds")
-    options = parser.parse_args()
+    options = pages.read_options(parser)
     warnings.simplefilter("ignore")
     kinds = list(KINDS)
     if options.quick:
         options.games, options.per_player, kinds = 2, [8], kinds[::8]
     rng, lines = np.random.default_rng(options.draw), []
-    names = dict.fromkeys([*options.estimators, *([options.of] if options.of else [])])
+    names = dict.fromkeys([*[*ESTIMATORS][:6], options.of or "oddgp"])
     for place, kind in enumerate(KINDS):
         n_players, own = int(rng.integers(10, 14)), np.random.default_rng([options.draw, place])
         if kind not in kinds:
@@ -145,7 +144,8 @@ def main() -> None:
                             {"of": name, "noise": noise, "each": each, "kind": kind, **found}
                         )
     cells = pd.DataFrame(lines)
-    print_coverage(cells)
+    print(cells[cells["inside"] < _LEAST].sort_values("inside").round(3).to_string(index=False))
+    pages.report(options, "error-bars", coverage(cells))
     if options.of:
         print_ratios(cells, options.of)
 

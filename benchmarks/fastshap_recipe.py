@@ -50,8 +50,7 @@ class Recipe:
         """Return attributions, (R, M), whose sums are the rises v(N) − v(∅), (R,)."""
         with torch.no_grad():
             values = _normalised(self.network(inputs), torch.as_tensor(rises).float())
-        explained: FloatArray = values.double().numpy()
-        return explained
+        return values.double().numpy()
 
 
 def table_network(n_inputs: int, n_players: int) -> nn.Module:

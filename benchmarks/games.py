@@ -6,7 +6,7 @@ attention. Each is drawn by a seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -23,8 +23,10 @@ IntArray = npt.NDArray[np.intp]
 _BATCH = 1024
 """Coalitions in one call of the model."""
 
-Game = Callable[[BoolArray], FloatArray]
-"""Coalitions (R, C, M), or (1, C, M) for all R rows alike, to values (R, C)."""
+
+def all_coalitions(n_players: int) -> BoolArray:
+    """Return all coalitions, (2^M, M); bit j of the index is player j."""
+    return (np.arange(2**n_players)[:, None] >> np.arange(n_players)) % 2 == 1
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,8 @@ class TabulatedGame:
     def __call__(self, coalitions: BoolArray) -> FloatArray:
         """Look up the values, (R, C), of coalitions, (R, C, M) or (1, C, M)."""
         places = coalitions @ (1 << np.arange(self.n_players))
-        return np.take_along_axis(self.table, np.broadcast_to(places, self._shape(places)), axis=1)
-
-    def _shape(self, places: IntArray) -> tuple[int, int]:
-        return len(self.table), places.shape[1]
+        places = np.broadcast_to(places, (len(self.table), places.shape[1]))
+        return np.take_along_axis(self.table, places, axis=1)
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Return the values of the empty coalition and of all players, (R,) each."""
@@ -58,7 +58,7 @@ class TabulatedGame:
         """Return the exact values, (R, M), by their definition."""
         n = self.n_players
         places = np.arange(2**n)
-        sizes = ((places[:, None] >> np.arange(n)) % 2).sum(axis=1)
+        sizes = all_coalitions(n).sum(axis=1)
         values = np.empty((len(self.table), n))
         for player in range(n):
             without = places[(places >> player) % 2 == 0]
@@ -94,12 +94,6 @@ class ModelGame:
         """M, the number of players."""
         return int(self.player_of_column.max()) + 1
 
-    def __call__(self, coalitions: BoolArray) -> FloatArray:
-        """Return the values, (R, C), of coalitions, (R, C, M) or (1, C, M)."""
-        shape = (len(self.rows), *coalitions.shape[1:])
-        of_rows = np.broadcast_to(coalitions, shape)
-        return np.array([self.of_row(row, of_rows[row]) for row in range(len(self.rows))])
-
     def of_row(self, row: int, coalitions: BoolArray) -> FloatArray:
         """Return the values, (C,), of coalitions, (C, M), of one row."""
         values = np.empty(len(coalitions))
@@ -113,32 +107,11 @@ class ModelGame:
         present = np.take(coalitions, self.player_of_column, axis=1)
         return self.predict(np.where(present, self.rows[rows], self.reference))
 
-
-def tabulate(
-    predict: Callable[[npt.NDArray[Any]], FloatArray],
-    rows: npt.NDArray[Any],
-    reference: npt.NDArray[Any],
-    player_of_column: IntArray,
-) -> TabulatedGame:
-    """Run the model on every coalition of every row.
-
-    Parameters
-    ----------
-    predict : callable
-        The model: inputs (B, D) to outputs (B,).
-    rows : array, (R, D)
-        What is explained.
-    reference : array, (1, D)
-        Values of absent columns.
-    player_of_column : array, (D,)
-        The player that each column belongs to.
-    """
-    n_players = int(player_of_column.max()) + 1
-    places = np.arange(2**n_players)
-    coalitions = (places[:, None] >> np.arange(n_players)) % 2 == 1
-    present = coalitions[:, player_of_column]  # (2^M, D)
-    table = [predict(np.where(present, row, reference)) for row in rows]
-    return TabulatedGame(np.array(table, dtype=np.float64), n_players)
+    def tabulated(self) -> TabulatedGame:
+        """Return the games by the values of all coalitions."""
+        present = all_coalitions(self.n_players)[:, self.player_of_column]  # (2^M, D)
+        table = [self.predict(np.where(present, row, self.reference)) for row in self.rows]
+        return TabulatedGame(np.array(table, dtype=np.float64), self.n_players)
 
 
 @dataclass(frozen=True)
@@ -173,6 +146,27 @@ def core_game(games: TabulatedGame) -> CoreGame:
         games.n_players,
         len(games.table),
     )
+
+
+def joined(
+    values_of: Sequence[Callable[[BoolArray], FloatArray]],
+    n_players: int,
+    evaluations_per_batch: int = 1024,
+) -> CoreGame:
+    """Return games of one row each, coalitions to values, as the core takes them."""
+
+    def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        found = np.empty(len(rows))
+        for row in np.unique(rows):
+            found[rows == row] = values_of[row](coalitions[rows == row])
+        return found
+
+    return CoreGame(values, n_players, len(values_of), evaluations_per_batch)
+
+
+def relative_error(found: Any, exact: FloatArray) -> float:
+    """Return Σ |φ̂ − φ| / Σ |φ|."""
+    return float(np.abs(found - exact).sum() / np.abs(exact).sum())
 
 
 def share_inside(
@@ -293,7 +287,7 @@ def sub_games(n_players: int, seed: int, share: float = 1.0) -> LargeGame:
 
 def _small_table(n_members: int, rng: np.random.Generator) -> FloatArray:
     """Return the values of all coalitions of a small game, (2^k,)."""
-    present = (np.arange(2**n_members)[:, None] >> np.arange(n_members)) % 2
+    present = all_coalitions(n_members).astype(int)
     weights = rng.normal(size=n_members)
     kind = rng.integers(4)
     if kind == 0:

@@ -1,6 +1,6 @@
 """Games whose players are no features: training rows, passages, and 2 to 5,000 players.
 
-    python benchmarks/games_of_your_own.py [--seeds 3] [--tasks rows passages sizes] [--docs]
+    python benchmarks/games_of_your_own.py [--seeds 3] [--parts rows passages sizes] [--docs]
 
 *rows*: accuracy of ridge classifiers, trained on groups of rows of scikit-learn's breast-cancer set
 and digits; a fifth of the groups has wrong labels. Beside the recipes of pyDVL: truncated Monte
@@ -10,8 +10,8 @@ Errors are relative to long runs by orders, each index to its own.
 beside ContextCite: lasso of the logit, random halves, penalty .01. Leaving one out takes M + 1
 evaluations, whatever the budget.
 *sizes*: own time, memory and errors at .25, 1 and 8 evaluations a player.
-All contenders evaluate as many coalitions. Cells where a peer is better come first. `--docs` writes
-the tables of the page. About ten minutes on one core.
+All contenders evaluate as many coalitions. Cells where a peer is better come first. About ten
+minutes on one core.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pages
 import pandas as pd
-from games import BoolArray, FloatArray, IntArray, Values, attention, in_blocks
+from games import BoolArray, FloatArray, IntArray, Values, attention, in_blocks, relative_error
 from peers import CountedGame, limit_of
 from scipy.stats import betabinom, binom
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -39,7 +39,7 @@ from sklearn.utils import shuffle
 
 from shap_ext import explain_game
 
-PAGE = "docs/games_of_your_own.md"
+PAGE = pages.ROOT / "docs" / "games_of_your_own.md"
 CANCER, DIGITS = load_breast_cancer, load_digits
 ROWS = ((CANCER, 200, 20), (DIGITS, 500, 50), (CANCER, 100, 100), (DIGITS, 1000, 100))
 """Data, rows and players."""
@@ -196,7 +196,7 @@ def rows_task(n_seeds: int) -> pd.DataFrame:
         truth = long_run(value, n, seed)
         for each, (name, (index, contender)) in product(PER_PLAYER, OF_ROWS.items()):
             found = contender(value, n, each * n, seed)
-            error = np.abs(found - truth[index]).sum() / np.abs(truth[index]).sum()
+            error = relative_error(found, truth[index])
             share = len(wrong & set(np.argsort(found)[: len(wrong)])) / len(wrong)
             data = f"{load.__name__[5:].replace('_', ' ')}, {n_rows:,} rows"
             lines.append((f"{data}, {n} players", each, name, str(index), error, share))
@@ -205,7 +205,7 @@ def rows_task(n_seeds: int) -> pd.DataFrame:
 
 def passages_task(n_seeds: int) -> pd.DataFrame:
     """Return how far the log-probability falls without the 1, …, 5 first passages."""
-    page, lines = (pages.ROOT / PAGE).read_text("utf-8"), []
+    page, lines = PAGE.read_text("utf-8"), []
     names: dict[str, Any] = {}
     for block in page.split("```python\n")[1:3]:  # the model, and questions
         exec(block.split("```")[0], names)
@@ -233,7 +233,7 @@ def one_size(n_players: int, each: float) -> tuple[object, ...]:
         if not errors:
             own = time.process_time() - started - counted.seconds
             memory = peak_memory() - before
-        errors.append(np.abs(found - game.exact).sum() / np.abs(game.exact).sum())
+        errors.append(relative_error(found, game.exact))
     return (n_players, each, own, memory, *errors)
 
 
@@ -270,36 +270,13 @@ def page_table(results: pd.DataFrame, scores: list[Any]) -> str:
 def table(means: pd.DataFrame) -> str:
     """Return a table in Markdown."""
     rows = means.reset_index()
-    names = [f"{name:g}" if isinstance(name, float) else str(name) for name in rows.columns]
-    cells = [[f"{entry:.2f}" if isinstance(entry, float) else
-               f"{entry:,}" if isinstance(entry, int) else str(entry) for entry in row]
-              for row in rows.itertuples(index=False)]  # fmt: skip
-    lines = [f"| {' | '.join(line)} |" for line in (names, *cells)]
-    return "\n".join([lines[0], "|" + "---|" * len(names), *lines[1:]])
-
-
-def main() -> None:
-    """Measure, print, and write into the documentation."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--seeds", type=int, default=3, help="games of each kind")
-    parser.add_argument("--tasks", nargs="+", default=["rows", "passages", "sizes"])
-    parser.add_argument("--docs", action="store_true", help="write the tables of the page")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")  # small budgets
-    if "rows" in options.tasks:
-        results = rows_task(options.seeds)
-        print(losing_table(results[results["index"] == "shapley"], "error", True), "\n")
-        print(losing_table(results, "wrong found"), "\n")
-        report(options.docs, "training rows", page_table(results, ["error", "wrong found"]))
-    if "passages" in options.tasks:
-        results = passages_task(options.seeds)
-        for score in (1, 5, "found"):
-            print(losing_table(results, score), "\n")
-        report(options.docs, "passages", page_table(results, [5, "found"]))
-    if "sizes" in options.tasks:
-        results = sizes_task()
-        print(table(results), "\n")
-        report(options.docs, "sizes", sizes_table(results))
+    names = (f"{name:g}" if isinstance(name, float) else name for name in rows.columns)
+    lines = (
+        (f"{entry:.2f}" if isinstance(entry, float) else
+         f"{entry:,}" if isinstance(entry, int) else entry for entry in row)
+        for row in rows.itertuples(index=False)
+    )  # fmt: skip
+    return pages.table(names, lines)
 
 
 def sizes_table(results: pd.DataFrame) -> str:
@@ -312,11 +289,28 @@ def sizes_table(results: pd.DataFrame) -> str:
     return table(means)
 
 
-def report(is_written: bool, name: str, text: str) -> None:
-    """Print a table, and write it between its marks of the page."""
-    print(text, "\n", flush=True)
-    if is_written:
-        pages.fill(PAGE, name, text)
+def main() -> None:
+    """Measure, print, and write into the documentation."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--seeds", type=int, default=3, help="games of each kind")
+    parts = ["rows", "passages", "sizes"]
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    options = pages.read_options(parser)
+    warnings.simplefilter("ignore")  # small budgets
+    if "rows" in options.parts:
+        results = rows_task(options.seeds)
+        print(losing_table(results[results["index"] == "shapley"], "error", True), "\n")
+        print(losing_table(results, "wrong found"))
+        pages.report(options, "training-rows", page_table(results, ["error", "wrong found"]))
+    if "passages" in options.parts:
+        results = passages_task(options.seeds)
+        for score in (1, 5, "found"):
+            print(losing_table(results, score), "\n")
+        pages.report(options, "passages", page_table(results, [5, "found"]))
+    if "sizes" in options.parts:
+        results = sizes_task()
+        print(table(results))
+        pages.report(options, "sizes", sizes_table(results))
 
 
 if __name__ == "__main__":

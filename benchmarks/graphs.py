@@ -1,12 +1,12 @@
 """Estimators for features with neighbours, on graphs and on trees, losing cells first.
 
-    python benchmarks/graphs.py [--parts near trees curves] [--quick]
+    python benchmarks/graphs.py [--parts near trees curves] [--quick] [--docs]
 
 *near*: what a graph of the players adds to `oddgp` on molecules, digits and texts. Errors are root
-mean squares over the players, over the spread of their Shapley values, which a regression over
-2,000 evaluations a player gives; the variance of these is taken off. Ratios are geometric means
-over the inputs. Falls are the mean log-odds that the predicted class loses while the players of the
-largest attributions are taken away, up to half of them, beside L- and C-Shapley and Myerson values.
+mean squares over the players; a regression over 2,000 evaluations a player gives the truth, whose
+variance is taken off. Ratios are geometric means over the inputs. Falls are the mean log-odds that
+the predicted class loses while the players of the largest attributions are taken away, up to half
+of them, beside L-Shapley and Myerson values.
 *trees*: errors of `hierarchy` and shap's Partition at equal evaluations, on three kinds of games.
 Both estimate the Owen values of the same binary tree of 256 players, which are known.
 *curves*: how much of a value is taken by the first ten players of an explanation, deleted one after
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 import pandas as pd
 import shap
 import torch
@@ -35,7 +35,7 @@ from data_files import add_folder_arguments
 from games import FloatArray, LargeGame, converged
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
-from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, limit_of
+from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, with_tree
 from torch import nn
 
 import shap_ext
@@ -52,9 +52,8 @@ BUDGETS = (2, 4, 8, 16)
 _MOST_WORDS, _SQUARE, _OF_CURVES = 60, 4, 8
 _METHODS = {
     "`oddgp`": ("oddgp", False),
-    "`oddgp`, graph": ("oddgp", True),
+    "with `graph=`": ("oddgp", True),
     "L-Shapley": ("lshapley", True),
-    "C-Shapley": ("cshapley", True),
     "Myerson": ("myerson", True),
 }
 """Algorithms, and whether they get the graph."""
@@ -81,21 +80,13 @@ class Task:
         return explainer.last_estimate
 
 
-def _errors(task: Task, truth: LargeGame, per_player: int) -> dict[str, float]:
-    """Return squared errors and times without and with the graph, and what its intervals hold."""
-    exact, own_errors, found = truth.exact, truth.standard_errors, {}
-    spread, own = ((exact - exact.mean()) ** 2).sum(), (own_errors**2).sum()
-    for name, has_graph in (("without", False), ("with", True)):
-        started = time.process_time()
-        estimate = task.explain("oddgp", per_player * task.n_players, has_graph)
-        found[f"seconds {name}"] = time.process_time() - started
-        square = ((estimate.values[0, :, 0] - exact) ** 2).sum() - own
-        found[f"square {name}"] = max(square, own) / spread
-    lower, upper = (ends[0, :, 0] for ends in estimate.interval())
-    slack = 2 * own_errors
-    found["inside"] = float(((lower - slack <= exact) & (exact <= upper + slack)).mean())
-    found["log ratio"] = float(np.log(found["square with"] / found["square without"]) / 2)
-    return found
+def _log_ratio(task: Task, truth: LargeGame, per_player: int) -> float:
+    """Return the logarithm of the error with the graph over that without."""
+    own, squares = (truth.standard_errors**2).sum(), []
+    for has_graph in (False, True):
+        values = task.explain("oddgp", per_player * task.n_players, has_graph).values[0, :, 0]
+        squares.append(max(((values - truth.exact) ** 2).sum() - own, own))
+    return float(np.log(squares[1] / squares[0]) / 2)
 
 
 def _curves(tasks: list[Task]) -> dict[str, float]:
@@ -111,23 +102,6 @@ def _curves(tasks: list[Task]) -> dict[str, float]:
     return {name: float(np.mean(of_tasks)) for name, of_tasks in falls.items()}
 
 
-def _print_errors(cells: pd.DataFrame) -> None:
-    """Print the cells, those with the largest ratio first."""
-    groups = cells.groupby(["task", "evaluations"])
-    means = groups.mean()
-    shown = pd.DataFrame(
-        {
-            "error": np.sqrt(means["square without"]),
-            "with the graph": np.sqrt(means["square with"]),
-            "ratio": np.exp(means["log ratio"]),
-            "±": groups["log ratio"].sem(),
-            "intervals": means["inside"],
-            "time": means["seconds with"] / means["seconds without"],
-        }
-    )
-    print(f"\n{shown.sort_values('ratio', ascending=False).round(3).to_string()}")
-
-
 def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
     """Return the game of an input."""
     with torch.no_grad():
@@ -136,7 +110,7 @@ def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
 
 
 def _texts(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
-    for name, key in (("AG's News", "ag_news"), ("Yahoo! Answers", "yahoo")):
+    for name, key in (("AG's News, words", "ag_news"), ("Yahoo! Answers, words", "yahoo")):
         case = build(key, arguments.data, arguments.cache, 200)
         items = [item for item in case.items if 20 <= item.n_players <= _MOST_WORDS]
         yield (
@@ -157,7 +131,7 @@ def _digits(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
     items = [
         replace(item, mask=players[item.mask], n_players=graph.n_players) for item in case.items
     ]
-    yield "digits", [_of_item(case.model, item, graph) for item in items]
+    yield "digits, 49 squares", [_of_item(case.model, item, graph) for item in items]
 
 
 def _molecules(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
@@ -168,7 +142,7 @@ def _molecules(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]
         network = molecules.train([all_molecules[place] for place in order[40:]])
     held_out = [all_molecules[place] for place in order[:40]]
     held_out = [one for one in held_out if 14 <= len(one.elements) <= 24]
-    yield "molecules", [_of_molecule(network, one) for one in held_out[: arguments.inputs]]
+    yield "MUTAG, atoms", [_of_molecule(network, one) for one in held_out[: arguments.inputs]]
 
 
 def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
@@ -181,33 +155,38 @@ def _of_molecule(network: nn.Module, molecule: molecules.Molecule) -> Task:
         bonds = (molecule.edge_index[:, None] + starts[:, None]).reshape(2, -1)
         numbers = torch.arange(len(present)).repeat_interleave(n_atoms)
         logits = network(atoms.reshape(-1, atoms.shape[2]), bonds, numbers)
-        found: FloatArray = sign * logits.double().numpy()
-        return found
+        return sign * logits.double().numpy()
 
     edges = molecule.edge_index.numpy().T
     return Task(values, PlayerGraph.from_edges(n_atoms, edges))
 
 
 def near(arguments: argparse.Namespace) -> None:
-    """Print errors with the graph over those without, and falls of the log-odds."""
-    cells, curves = [], {}
+    """Report errors with the graph over those without, and falls of the log-odds."""
+    lines = []
     texts = () if arguments.quick else _texts(arguments)
     for name, tasks in (*_molecules(arguments), *_digits(arguments), *texts):
         truths = [converged(task.values, task.n_players) for task in tasks]
-        cells += [
-            {"task": name, "evaluations": each, **_errors(task, truth, each)}
+        ratios = [
+            np.exp(np.mean(list(map(partial(_log_ratio, per_player=each), tasks, truths))))
             for each in BUDGETS
-            for task, truth in zip(tasks, truths, strict=True)
         ]
-        curves[name] = _curves(tasks)
-    _print_errors(pd.DataFrame(cells))
-    print(f"\nFall of the log-odds at {_OF_CURVES} evaluations a player, larger is better\n")
-    print(pd.DataFrame(curves).T.round(2).to_string(), flush=True)
+        falls = ", ".join(f"{fall:.2f}" for fall in _curves(tasks).values())
+        shown = " / ".join(pages.short(ratio, 2) for ratio in ratios)
+        lines.append((-max(ratios), name, shown, falls))
+    head = [
+        f"{arguments.inputs} inputs of each",
+        f"ratio at {' / '.join(map(str, BUDGETS))} evaluations per feature",
+        f"fall at {_OF_CURVES}: {', '.join(_METHODS)}",
+    ]
+    pages.report(arguments, "graphs-near", pages.table(head, (line[1:] for line in sorted(lines))))
 
 
 # --- trees ---
 
 N_PLAYERS, SIDE = 256, 16
+_SHOWN = (60, 500, 2000)
+"""Evaluations of the page's table."""
 
 Model = Callable[[Any], Any]
 
@@ -278,7 +257,6 @@ def trees(arguments: argparse.Namespace) -> None:
                 line = {
                     "game": kind, "evaluations": budget,
                     "Partition": np.sqrt((error**2).sum()) / scale,
-                    "it takes": theirs.last_eval_count + 2,
                 }  # fmt: skip
                 for seed in range(4):
                     explainer.seed = 4 * game + seed
@@ -288,26 +266,21 @@ def trees(arguments: argparse.Namespace) -> None:
                     lines.append({**line, "hierarchy": error, "held": held.mean()})
     means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
     means["ratio"] = means["hierarchy"] / means["Partition"]
-    print(f"\n{means.sort_values('ratio', ascending=False).round(2).to_string()}", flush=True)
+    means = means.sort_values("ratio", ascending=False)
+    print(f"\n{means.round(2).to_string()}")
+    rows = (
+        [kind, f"{budget:,}", *(pages.short(one, 2) for one in row)]
+        for (kind, budget), row in means[["hierarchy", "Partition", "held"]].iterrows()
+        if budget in _SHOWN
+    )
+    head = ["game", "evaluations", "`hierarchy`", "Partition", "95 % intervals contain"]
+    pages.report(arguments, "graphs-trees", pages.table(head, rows))
 
 
 # --- curves ---
 
-
-def with_tree(explainer: type, tree: PlayerTree) -> Explain:
-    """Return a contender that explains by an explainer of shap's kind on a tree."""
-
-    def contender(game: CountedGame, budget: int, seed: int) -> Answer:
-        background, row = game.columns
-        clustering = tree.to_linkage(game.game.n_players)
-        masker = shap.maskers.Partition(background, clustering=clustering)
-        np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
-        # Partition counts the ends apart.
-        limit = budget - 2 if explainer is shap.explainers.Partition else limit_of(budget)
-        found = explainer(game, masker)(row, max_evals=limit, silent=True)
-        return Answer(np.asarray(found.values)[0])
-
-    return contender
+_OF_TABLE = 2
+"""Evaluations a player of the page's table."""
 
 
 def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
@@ -335,38 +308,38 @@ def curves(arguments: argparse.Namespace) -> None:
     tasks = [("Yahoo! Answers", text_game, 100, tree_of_places([np.arange(100)], 100))]
     tasks += [("IMDB", text_game, 200, tree_of_places([np.arange(200)], 200))]
     tasks += [("digits", digit_game, 196, PlayerTree.from_linkage(quadrants.to_linkage(196)))]
-    lines = []
+    cells = []
     for task, make, n_players, tree in tasks[: 1 if arguments.quick else None]:
+        clustering = tree.to_linkage(n_players)
         contenders: dict[str, Explain] = {
-            "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, tree),
-            "Partition": with_tree(shap.explainers.Partition, tree),
+            "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, clustering),
+            "Partition": with_tree(shap.explainers.Partition, clustering),
             "KernelExplainer": partial(by_kernel, l1_reg="num_features(10)"),
             "`oddgp`": partial(by_ours, "oddgp"),
             "occlusion": by_occlusion,
         }
         games = [make(arguments.data, n_players, seed) for seed in range(arguments.inputs)]
         best = np.mean([taken_and_given(game, game.exact) for game in games], axis=0)
-        for per_player in (0.5, 1, 2, 4, 8):
+        for each in (0.5, 1, 2, 4, 8):
+            budget, line = round(each * n_players), {}
             for name, contender in contenders.items():
-                budget = round(per_player * n_players)
                 found = [explain(contender, game, budget, seed) for seed, game in enumerate(games)]
-                scores = [
-                    taken_and_given(game, each[0].values)
-                    for game, each in zip(games, found, strict=True)
-                    if each is not None
-                ]
-                if len(scores) == len(games):
-                    cell = {"task": task, "evaluations": budget, "method": name}
-                    pair = zip(
-                        ("deletion", "insertion"), np.mean(scores, axis=0) / best, strict=True
-                    )
-                    lines += [{**cell, "curve": curve, "share": share} for curve, share in pair]
-    table = pd.DataFrame(lines).pivot_table(
-        index=["task", "evaluations", "curve"], columns="method", values="share", sort=False
+                answers = [answer.values for answer in found if answer is not None]
+                if len(answers) == len(games):
+                    line[name] = np.mean(list(map(taken_and_given, games, answers)), axis=0) / best
+            lost = max((one / line["`hierarchy`"]).max() for one in line.values())
+            shown = {name: ", ".join(pages.short(o, 2) for o in of) for name, of in line.items()}
+            cells.append((lost, each, [f"{task}, {n_players}", f"{budget:,}"], shown))
+    cells.sort(key=lambda cell: -cell[0])
+    for _, _, head, shown in cells:
+        print(*head, shown)
+    lines = (
+        [*head, *(shown.get(name, "") for name in contenders)]
+        for _, each, head, shown in cells
+        if each == _OF_TABLE
     )
-    lost = table.max(axis=1) / table["`hierarchy`"]
-    order = lost.sort_values(ascending=False).index
-    print(f"\n{table.loc[order].round(2).to_string()}", flush=True)
+    table = pages.table(["features", "evaluations", *contenders], lines)
+    pages.report(arguments, "graphs-curves", table)
 
 
 PARTS = {"near": near, "trees": trees, "curves": curves}
@@ -377,9 +350,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_folder_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--inputs", type=int, default=12, help="of each task")
+    parser.add_argument("--inputs", type=int, default=10, help="of each task")
     parser.add_argument("--quick", action="store_true", help="2 inputs of one or two tasks")
-    arguments = parser.parse_args()
+    arguments = pages.read_options(parser)
     if arguments.quick:
         arguments.inputs = 2
     torch.set_num_threads(1)

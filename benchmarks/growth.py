@@ -1,15 +1,11 @@
-"""How time and memory grow with rows, players, evaluations, outputs, background rows and batches.
+"""How time and memory grow with rows, features and batches.
 
-    python benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--players 13]
-        [--chunk-size 1000] [--limit S] [--cpu]
+    python benchmarks/growth.py [--quick] [--parts rows players image prompt] [--limit S] [--docs]
 
 Each cell is one call in a process of its own; its memory is the highest of the process less that
-before the call. One size changes at a time. The model is a product of matrices and a square, so
-that nearly all time is ours; its own time is subtracted. The power is that with which our time for
-all rows grows since the size before: 1 is in proportion. A series ends where a cell takes longer
-than the limit or is refused, with the reason. About ten minutes. With --chunk-size, rows are
-streamed from a file to a file. With --cpu, the time of the processor is measured, which other
-programs change little.
+before the call. One size changes at a time. The model is a product of a matrix and a square, so
+that nearly all time is ours; its own time is subtracted from that of rows. A series ends where a
+cell takes longer than the limit or is refused, with the reason. About ten minutes.
 
 *image* and *prompt*: what a call holds by the size of its batches, 0 for the default. A network of
 convolutions explains an image of 3 × 224 × 224 by 49 squares with 256 evaluations; a GPT-2 of 4
@@ -25,88 +21,58 @@ import math
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pages
+import pandas as pd
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
-NETWORK = "simshap"
-"""A trained network, which is measured where the command names it."""
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "shear": {"cooperators": "random"},
-    NETWORK: {"student": "mlp", "epochs": 5},
-}
-DEFAULTS: dict[str, Any] = {
-    "rows": 100, "players": 13, "per player": 16, "outputs": 1, "background": 1,
-}  # fmt: skip
+OPTIONS = {"shear": {"cooperators": "random"}}
 SERIES: dict[str, tuple[int, ...]] = {
-    "rows": (100, 1_000, 10_000, 100_000, 1_000_000),
-    "players": (10, 30, 100, 300, 1_000, 3_000),
-    "per player": (4, 16, 64, 256),
-    "outputs": (1, 10, 100),
-    "background": (1, 10, 100, 1_000),
-    "image": (0, 1, 16, 64),
-    "prompt": (0, 1, 8, 32),
+    "rows": (100, 1_000, 100_000, 1_000_000),
+    "players": (100, 1_000, 3_000),
+    "image": (1, 16, 64, 0),
+    "prompt": (1, 8, 32, 0),
 }
-ROWS_OF_SERIES = {"players": 2, "per player": 20, "outputs": 20, "background": 20}
-"""Rows where another size grows."""
-
-Explained = tuple[Callable[[], object], "Model"]
-"""What explains, and the model, which knows its own time."""
+DEFAULTS = {"rows": {"players": 13}, "players": {"rows": 2}}
+PER_PLAYER = 16
+COSTS = ("own", "seconds", "megabytes")
 
 
 class Model:
     """A cheap model that measures its own time."""
 
-    def __init__(self, n_players: int, n_outputs: int, clock: Callable[[], float]) -> None:
+    def __init__(self, n_players: int) -> None:
         rng = np.random.default_rng(0)
-        self.weights = rng.normal(size=(n_players, n_outputs)) / math.sqrt(n_players)
-        self.clock, self.seconds = clock, 0.0
+        self.weights = rng.normal(size=(n_players, 1)) / math.sqrt(n_players)
+        self.seconds = 0.0
 
     def __call__(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the outputs, (n, K), or (n,) of one output."""
-        started = self.clock()
+        """Return the outputs, (n,)."""
+        started = time.perf_counter()
         outputs: npt.NDArray[Any] = table @ self.weights
         outputs += outputs**2
-        self.seconds += self.clock() - started
-        return outputs if outputs.shape[1] > 1 else outputs[:, 0]
+        self.seconds += time.perf_counter() - started
+        return outputs[:, 0]
 
 
-def of_table(cell: dict[str, Any], model: Model, folder: Path) -> Callable[[], object]:
+def of_table(cell: dict[str, Any], model: Model) -> Callable[[], object]:
     """Return what explains rows of a table by an algorithm of shap."""
     import shap
 
     import shap_ext  # noqa: F401 # it makes shap know the algorithms
 
     rng, estimator, n_players = np.random.default_rng(1), cell["estimator"], cell["players"]
-    masker = shap.maskers.Independent(
-        rng.normal(size=(cell["background"], n_players)), max_samples=cell["background"]
-    )
-    options = dict(OPTIONS.get(estimator, {}))
-    call: dict[str, Any] = {"max_evals": cell["per player"] * n_players + 2, "silent": True}
-    if estimator == NETWORK:
-        options["training_data"] = rng.normal(size=(1000, n_players))
-        del call["max_evals"]
+    masker = shap.maskers.Independent(rng.normal(size=(1, n_players)))
+    options = OPTIONS.get(estimator, {})
     explainer = shap.Explainer(model, masker, algorithm=estimator, seed=0, **options)
-    if estimator == NETWORK:
-        explainer.fit(silent=True)
-        model.seconds = 0.0
-    if not cell["chunk size"]:
-        return partial(explainer, rng.normal(size=(cell["rows"], n_players)), **call)
-    path = folder / "rows.npy"
-    rows = np.lib.format.open_memmap(path, "w+", np.float64, shape=(cell["rows"], n_players))
-    for start in range(0, len(rows), 10**4):
-        rows[start : start + 10**4] = rng.normal(size=rows[start : start + 10**4].shape)
-    rows.flush()
-    call["chunk_size"] = cell["chunk size"]
-    return partial(explainer.explain_stream, path, folder / "values.parquet", **call)
+    rows, budget = rng.normal(size=(cell["rows"], n_players)), PER_PLAYER * n_players + 2
+    return partial(explainer, rows, max_evals=budget, silent=True)
 
 
 def of_image(size: int | None) -> Callable[[], object]:
@@ -156,17 +122,13 @@ BATCHES = {"image": of_image, "prompt": of_prompt}
 
 def measure(cell: dict[str, Any]) -> dict[str, float]:
     """Explain in this process, once; return our seconds, all seconds, and megabytes."""
-    clock = time.process_time if cell["cpu"] else time.perf_counter
-    model = Model(cell["players"], cell["outputs"], clock)
-    with tempfile.TemporaryDirectory() as folder:
-        if cell["series"] in BATCHES:
-            explain = BATCHES[cell["series"]](cell[cell["series"]] or None)
-        else:
-            explain = of_table(cell, model, Path(folder))
-        before, started = highest_megabytes(), clock()
-        explain()
-        seconds = clock() - started
-        megabytes = highest_megabytes() - before
+    model, series = Model(cell.get("players", 1)), cell["series"]
+    is_batch = series in BATCHES
+    explain = BATCHES[series](cell[series] or None) if is_batch else of_table(cell, model)
+    before, started = highest_megabytes(), time.perf_counter()
+    explain()
+    seconds = time.perf_counter() - started
+    megabytes = highest_megabytes() - before
     return {"own": seconds - model.seconds, "seconds": seconds, "megabytes": megabytes}
 
 
@@ -175,13 +137,13 @@ def highest_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def print_series(cell: dict[str, Any], sizes: list[int], limit: float) -> None:
-    """Print a line for each size, up to one that takes too long or is refused."""
-    name, power, previous = cell["series"], math.nan, (0, 0.0)
+def measured_series(cell: dict[str, Any], sizes: list[int], limit: float) -> list[dict[str, Any]]:
+    """Print and return the costs of each size, up to one that takes too long or is refused."""
+    found: list[dict[str, Any]] = []
     for size in sizes:
-        command = [sys.executable, "-W", "ignore", __file__]
-        command += ["--cell", json.dumps(cell | {name: size})]
-        head = f"{cell['estimator']:14}{name:>12}{size:>9,}"
+        one = cell | {cell["series"]: size}
+        command = [sys.executable, "-W", "ignore", __file__, "--cell", json.dumps(one)]
+        head = f"{cell['estimator']:14}{cell['series']:>12}{size:>9,}"
         try:
             done = subprocess.run(
                 command, check=False, capture_output=True, text=True, timeout=limit
@@ -193,46 +155,63 @@ def print_series(cell: dict[str, Any], sizes: list[int], limit: float) -> None:
             print(f"{head}  {done.stderr.strip().splitlines()[-1]}", flush=True)
             break
         cost = json.loads(done.stdout.splitlines()[-1])
-        own = max(cost["own"], 1e-6)
-        if previous[0]:
-            power = math.log(own / previous[1]) / math.log(size / previous[0])
-        previous = size, own
-        each = 1e3 * own / (cell | {name: size})["rows"]
-        print(
-            f"{head}{cost['seconds']:>10.2f}{each:>12.2f}{cost['megabytes']:>10.0f}{power:>8.2f}",
-            flush=True,
-        )
+        found.append({"estimator": cell["estimator"], "size": size, **cost})
+        costs = f"{cost['seconds']:>10.2f}{cost['own']:>10.2f}{cost['megabytes']:>10.0f}"
+        print(f"{head}{costs}", flush=True)
+    return found
+
+
+def table_of_costs(name: str, costs: pd.DataFrame) -> str:
+    """Return own milliseconds a row, or all seconds, with megabytes, by size and estimator."""
+    each = costs["seconds"] if name == "players" else 1e3 * costs["own"] / costs["size"]
+    texts = costs.assign(text=each.map(pages.short) + costs["megabytes"].map("; {:,.0f}".format))
+    cells = texts.pivot(index="size", columns="estimator", values="text").fillna("")
+    cells = cells[[one for one in ESTIMATORS if one in cells]]
+    heads = {size: [f"{size:,}"] for size in cells.index}
+    if name == "players":
+        heads = {size: [f"{size:,}", f"{PER_PLAYER * size + 2:,}"] for size in cells.index}
+    first = ["features", "evaluations"] if name == "players" else ["rows"]
+    lines = ([*heads[size], *row] for size, *row in cells.itertuples())
+    return pages.table([*first, *(f"`{one}`" for one in cells)], lines)
+
+
+def table_of_batches(costs: dict[str, pd.DataFrame]) -> str:
+    """Return megabytes by the size of batches."""
+    of_series = {name: of.set_index("size")["megabytes"] for name, of in costs.items()}
+    sizes = sorted({size for of in of_series.values() for size in of.index}, key=lambda n: n or 1e9)
+    lines = (
+        [name, *(f"{of[size]:,.0f}" if size in of else "" for size in sizes)]
+        for name, of in of_series.items()
+    )
+    return pages.table(["coalitions in a batch", *(size or "default" for size in sizes)], lines)
 
 
 def main() -> None:
-    """Print the series of each estimator."""
+    """Print the series of each estimator, and the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
-    names = (*ESTIMATORS, NETWORK)
-    parser.add_argument("--estimators", nargs="+", choices=names, default=list(ESTIMATORS))
-    parser.add_argument("--players", type=int, default=DEFAULTS["players"], help="if others grow")
-    parser.add_argument("--chunk-size", type=int, help="stream in chunks of so many rows")
-    parser.add_argument("--cpu", action="store_true", help="the time of the processor")
+    parser.add_argument("--parts", nargs="+", choices=SERIES, default=list(SERIES))
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="the two smallest sizes")
-    options = parser.parse_args()
+    options = pages.read_options(parser)
     if options.cell:
         print(json.dumps(measure(options.cell)))
         return
-    print(
-        f"{'estimator':14}{'growing':>12}{'size':>9}{'s in all':>10}{'own ms/row':>12}{'MB':>10}"
-        f"{'power':>8}"
-    )
-    for name in options.only:
-        for estimator in options.estimators if name not in BATCHES else ("oddgp",):
-            cell = DEFAULTS | {
-                "estimator": estimator, "series": name, "players": options.players,
-                "chunk size": options.chunk_size, "cpu": options.cpu,
-                "rows": ROWS_OF_SERIES.get(name, DEFAULTS["rows"]),
-            }  # fmt: skip
+    print(f"{'estimator':14}{'growing':>12}{'size':>9}{'s':>10}{'own s':>10}{'MB':>10}")
+    batches = {}
+    for name in options.parts:
+        found = []
+        for estimator in ESTIMATORS if name not in BATCHES else ("oddgp",):
+            cell = {"estimator": estimator, "series": name, **DEFAULTS.get(name, {})}
             sizes = list(SERIES[name])[: 2 if options.quick else None]
-            print_series(cell, sizes, options.limit)
+            found += measured_series(cell, sizes, options.limit)
+        costs = pd.DataFrame(found, columns=["estimator", "size", *COSTS])
+        if name in BATCHES:
+            batches[name] = costs
+        else:
+            pages.report(options, f"growth-{name}", table_of_costs(name, costs))
+    if list(batches) == list(BATCHES):
+        pages.report(options, "growth-batches", table_of_batches(batches))
 
 
 if __name__ == "__main__":

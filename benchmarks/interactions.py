@@ -2,12 +2,13 @@
 
     python benchmarks/interactions.py [--quick] [--games "tanh network" trees-30 conjunctions-50]
         [--per-player 8 16 32 64] [--rows 16] [--largest 3] [--shapiq-python NAME/bin/python]
+        [--docs]
 
 Of each kind of game and number of evaluations a player: the error Σ|Î − I| over Σ|I| of each
 method; how many of the ten strongest pairs are among the ten that it finds; how many of the pairs,
-and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`; seconds a game. The
-ratio is that of its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates
-its own, whose exact values are another truth.
+and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`. The ratio is that of
+its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates its own, whose
+exact values are another truth.
 
 Networks and Adult (with its data) have 12 and 13 players and are enumerated. The trees have 13 and
 30: absent features follow the branches by their shares of training rows, so that TreeExplainer's
@@ -20,8 +21,8 @@ hold it.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -30,25 +31,39 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import pages
 import pandas as pd
 import shap
 from data_files import add_folder_arguments
-from games import BoolArray, CoreGame, FloatArray, IntArray
+from games import BoolArray, FloatArray, all_coalitions, joined, relative_error
 from models import adult
 from peers import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
-from zoo_games import all_coalitions, tabulated
+from zoo_games import tabulated
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError
 from shapley_adapters.interactions.enumeration import enumerated
 from shapley_adapters.interactions.result import InteractionRequest
 
-GAMES = (
-    "tanh network", "ReLU network", "trees-13", "trees-30", "adult",
-    "conjunctions-50", "conjunctions-100", "conjunctions-200",
-)  # fmt: skip
+TITLES = {
+    "tanh network": "tanh network, 12 features",
+    "ReLU network": "ReLU network, 12 features",
+    "trees-13": "boosted trees, 13 features",
+    "trees-30": "boosted trees, 30 features",
+    "adult": "network on Adult, 13 features",
+}
+GAMES = (*TITLES, "conjunctions-50", "conjunctions-100", "conjunctions-200")
+DOCUMENTED = (
+    "--games 'tanh network' 'ReLU network' trees-13 trees-30 adult "
+    "--shapiq-python ENVIRONMENT/bin/python",
+    "--games conjunctions-50 conjunctions-100 conjunctions-200 --rows 3 --per-player 2 4 8 "
+    "--shapiq-python ENVIRONMENT/bin/python",
+)
 _COUNTED = 10
+_SHOWN = (8, 16)
+"""Evaluations a player of the page's table of errors."""
+
 OURS = {"oddgp": core.OddGP, "leastsquares": core.LeastSquares}
 
 
@@ -73,6 +88,7 @@ OF_MANY = (
 )
 
 
+@dataclass(frozen=True)
 class PairGames:
     """Games with their exact interactions.
 
@@ -88,26 +104,10 @@ class PairGames:
         Who takes part of shapiq, and the interactions that it estimates.
     """
 
-    def __init__(
-        self,
-        values_of: Sequence[Callable[[BoolArray], FloatArray]],
-        n_players: int,
-        truth: FloatArray,
-        peers: tuple[Approximator, ...] = PEERS,
-    ) -> None:
-        self.values_of, self.n_players, self.truth = values_of, n_players, truth
-        self.peers = dict.fromkeys(peers, truth)
-
-    def game(self) -> CoreGame:
-        """Return the games as the core takes them."""
-
-        def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-            found = np.empty(len(rows))
-            for row in np.unique(rows):
-                found[rows == row] = self.values_of[row](coalitions[rows == row])
-            return found
-
-        return CoreGame(values, self.n_players, len(self.values_of), 4096)
+    values_of: Sequence[Callable[[BoolArray], FloatArray]]
+    n_players: int
+    truth: FloatArray
+    peers: dict[Approximator, FloatArray]
 
 
 def _of_tables(tables: FloatArray) -> PairGames:
@@ -119,9 +119,8 @@ def _of_tables(tables: FloatArray) -> PairGames:
     def value(table: FloatArray, coalitions: BoolArray) -> FloatArray:
         return table[coalitions @ places]
 
-    games = PairGames([partial(value, table) for table in tables], n_players, truth)
-    games.peers[FAITHFUL] = _faithful(every, tables)
-    return games
+    peers = {**dict.fromkeys(PEERS, truth), FAITHFUL: _faithful(every, tables)}
+    return PairGames([partial(value, table) for table in tables], n_players, truth, peers)
 
 
 def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
@@ -134,8 +133,7 @@ def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
     features = np.stack([z[:, i] * z[:, j] for i, j in combinations(range(n), 2)], axis=1)
     roots = np.sqrt(weights)[:, None]
     design = roots * np.concatenate([np.ones((len(z), 1)), z, features], axis=1)
-    faithful: FloatArray = np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
-    return faithful
+    return np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
 
 
 def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
@@ -149,7 +147,8 @@ def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
         return sum(_mean_output(root, row, coalitions) for root in roots)
 
     games = [partial(value, row) for row in X[:n_rows]]
-    return PairGames(games, X.shape[1], 2 * matrices[:, first, second])
+    truth = 2 * matrices[:, first, second]
+    return PairGames(games, X.shape[1], truth, dict.fromkeys(PEERS, truth))
 
 
 def _mean_output(node: dict[str, Any], row: FloatArray, coalitions: BoolArray) -> Any:
@@ -200,8 +199,9 @@ def games_of(name: str, options: argparse.Namespace) -> PairGames:
     kind, _, size = name.rpartition("-")
     if kind == "conjunctions":
         drawn = [conjunctions(int(size), options.largest, seed) for seed in range(options.rows)]
-        values, truth = zip(*drawn, strict=True)
-        return PairGames(list(values), int(size), np.array(truth), OF_MANY)
+        values, exact = zip(*drawn, strict=True)
+        truth = np.array(exact)
+        return PairGames(values, int(size), truth, dict.fromkeys(OF_MANY, truth))
     if name == "trees-13":
         return _trees(*_synthetic(13), options.rows)
     if name == "trees-30":
@@ -221,8 +221,7 @@ def _scores(found: FloatArray, truth: FloatArray) -> dict[str, float]:
         for of in (truth, found)
     ]
     shared = [len(top & ours) / _COUNTED for top, ours in zip(*both, strict=True)]
-    error = np.abs(found - truth).sum() / np.abs(truth).sum()
-    return {"error": float(error), "strongest": float(np.mean(shared))}
+    return {"error": relative_error(found, truth), "strongest": float(np.mean(shared))}
 
 
 def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str, float]:
@@ -236,20 +235,18 @@ def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str,
 def measured(
     games: PairGames, budget: int, worker: ShapiqWorker | None
 ) -> dict[str, dict[str, float]]:
-    """Return the scores and the seconds a game of each method that takes the budget."""
+    """Return the scores of each method that takes the budget."""
     found: dict[str, dict[str, float]] = {}
     settings = core.Settings(seed=0, budget=budget, interactions=InteractionRequest("SII"))
+    game = joined(games.values_of, games.n_players, 4096)
     for name, make in OURS.items():
-        started = time.process_time()
         try:
-            pairs = core.estimate(games.game(), make(), settings).interactions
+            pairs = core.estimate(game, make(), settings).interactions
         except BudgetError:
             continue
-        seconds = (time.process_time() - started) / len(games.values_of)
         if pairs is not None:
             values, errors = pairs.values[:, :, 0], pairs.standard_errors[:, :, 0]
-            found[name] = {**_scores(values, games.truth), **_held(values, errors, games.truth),
-                           "seconds": seconds}  # fmt: skip
+            found[name] = _scores(values, games.truth) | _held(values, errors, games.truth)
     for peer, truth in games.peers.items():
         if worker is None:
             break
@@ -260,9 +257,7 @@ def measured(
             ]
         except UnusableBudgetError:
             continue
-        values = np.array([answer[0] for answer in answers])
-        seconds = float(np.mean([answer[2] for answer in answers]))
-        found[peer.name] = {**_scores(values, truth), "seconds": seconds}
+        found[peer.name] = _scores(np.array(answers), truth)
     return found
 
 
@@ -276,23 +271,59 @@ def main() -> None:
     parser.add_argument("--largest", type=int, choices=(2, 3, 4), default=4)
     parser.add_argument("--quick", action="store_true", help="3 games of three kinds, one budget")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    options = parser.parse_args()
+    options = pages.read_options(parser, *DOCUMENTED)
     if options.quick:
         options.games, options.rows, options.per_player = [*GAMES[::3], GAMES[5]], 3, [8]
     worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
-    tables = []
+    cells = []
     for name in options.games:
         games = games_of(name, options)
         for per_player in options.per_player:
             found = measured(games, round(per_player * games.n_players), worker)
-            rivals = [one["error"] for peer, one in found.items() if peer not in OURS]
-            ratio = found["oddgp"]["error"] / min(rivals, default=np.nan)
-            table = pd.DataFrame(found).T.round(3)
-            tables.append((ratio, f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table}"))
+            rivals = {peer: one["error"] for peer, one in found.items() if peer not in OURS}
+            best = min(rivals, key=lambda peer: rivals[peer], default="")
+            ratio = found["oddgp"]["error"] / rivals.get(best, np.nan)
+            cells.append((ratio, name, per_player, best, pd.DataFrame(found).T))
     if worker is not None:
         worker.close()
-    tables.sort(key=lambda one: -np.nan_to_num(one[0]))
-    print("\n\n".join(text for _, text in tables))
+    cells.sort(key=lambda cell: -np.nan_to_num(cell[0]))
+    for ratio, name, per_player, _, table in cells:
+        print(f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table.round(3)}\n")
+    many = [cell for cell in cells if cell[1].startswith("conjunctions")]
+    few = [cell for cell in cells if cell[1] in TITLES and cell[2] in _SHOWN]
+    if few:
+        pages.report(options, "interactions", table_of_errors(few))
+    if many:
+        pages.report(options, "strongest-pairs", table_of_strongest(many))
+
+
+Cell = tuple[float, str, float, str, pd.DataFrame]
+"""A ratio, games, evaluations a player, the best of shapiq, and the scores of all."""
+
+
+def table_of_errors(cells: list[Cell]) -> str:
+    """Return the errors of `oddgp` and of the best of shapiq, and how many intervals hold."""
+    head = ["model", "evaluations per feature", "`oddgp`", "best of shapiq",
+            "interactions in 95 % intervals"]  # fmt: skip
+    lines = []
+    for _, name, per_player, best, table in cells:
+        peer = f"{pages.short(table['error'].get(best, np.nan))}, {best.removeprefix('shapiq ')}"
+        ours = pages.short(table["error"]["oddgp"])
+        lines.append(
+            (TITLES[name], f"{per_player:g}", ours, peer, pages.short(table["held"]["oddgp"], 2))
+        )
+    return pages.table(head, lines)
+
+
+def table_of_strongest(cells: list[Cell]) -> str:
+    """Return the share of the ten strongest pairs that `oddgp` and the others find."""
+    peers = {peer: f"shapiq {peer}" for peer in ("ProxySPEX", "SPEX")}
+    lines = []
+    for _, name, per_player, _, table in cells:
+        found = table["strongest"].reindex(["oddgp", *peers.values()])
+        shares = (pages.short(share, 2) or "—" for share in found)
+        lines.append((name.rpartition("-")[2], f"{per_player:g}", *shares))
+    return pages.table(["players", "evaluations per player", "`oddgp`", *peers], lines)
 
 
 if __name__ == "__main__":

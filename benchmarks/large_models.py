@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -223,28 +224,20 @@ def mean_gains(
     return of_pairs.mean(axis=0), of_pairs.std(axis=0) / np.sqrt(len(of_pairs))
 
 
-_MODELS: dict[str, Any] = {}
-
-
-def _model(kind: type, *arguments: Any) -> Any:
-    key = f"{kind.__name__} {arguments}"
-    if key not in _MODELS:
-        _MODELS[key] = kind(*arguments)
-    return _MODELS[key]
+_text_model, _digit_model, _context_model = map(cache, (TextModel, DigitModel, ContextModel))
 
 
 def text_game(data: Path, n_players: int, seed: int) -> LargeGame:
     """Return a text of so many words."""
-    model = _model(TextModel, data, TEXT_SETS[n_players])
+    model = _text_model(data, TEXT_SETS[n_players])
     return converged(model.values(model.explained_text(n_players, seed)), n_players)
 
 
 def digit_game(data: Path, n_players: int, seed: int) -> LargeGame:
     """Return an image of 196 squares."""
-    return converged(_model(DigitModel, data).values(seed), n_players)
+    return converged(_digit_model(data).values(seed), n_players)
 
 
 def context_game(data: Path, n_players: int, seed: int) -> LargeGame:
     """Return a context of so many sentences."""
-    game: LargeGame = _model(ContextModel, data).game(n_players, seed)
-    return game
+    return _context_model(data).game(n_players, seed)

@@ -1,7 +1,7 @@
 """Many features, few evaluations: errors beside peers, losing cells first, and a picture a task.
 
     python benchmarks/many_features.py [--quick] [--players 50 200 500] [--tasks texts contexts]
-        [--shapiq-python NAME/bin/python] [--docs] [--kept]
+        [--games 5] [--shapiq-python NAME/bin/python] [--docs] [--kept]
 
 50 to 2,000 players and .25 to 8 evaluations each; all contenders get the same number of evaluations
 of the same game. Tasks:
@@ -16,16 +16,15 @@ of the same game. Tasks:
 - *contexts*: sentences from which a transparent stand-in for a language model copies a headline.
   Values: 20,000 random orders.
 
-The standard errors of values that are not exact are printed. For each contender: error
-Σ |φ̂ − φ| / Σ |φ|; how many of the ten largest attributions are among its ten largest; what
-deleting its first 1 to 10 players takes from the value, over what deleting those of φ takes; the
-share of its 95 % intervals that hold. The values of shap's Partition
-are others than Shapley's: only its ten largest and its deletions count. A cell is a task, a number
-of players and of evaluations; it loses where `oddgp` errs more than the best peer.
+For each contender: error Σ |φ̂ − φ| / Σ |φ|; how many of the ten largest attributions are among
+its ten largest; what deleting its first 1 to 10 players takes from the value, over what deleting
+those of φ takes; the share of its 95 % intervals that hold. The values of shap's Partition are
+others than Shapley's: only its ten largest and its deletions count. A cell is a task, a number of
+players and of evaluations; it loses where `oddgp` errs more than the best peer.
 
 About ten minutes on one core. `--players 50 100 200 500 --games 2` takes an hour, 2,000 players
-more; `--spex` adds SPEX, half a minute for each budget. `--docs` writes results, pictures and
-tables into the documentation; `--kept` reads the results that it wrote last, rather than measuring.
+more. `--docs` writes results and pictures, too; `--kept` reads the results that it wrote last,
+rather than measuring.
 """
 
 from __future__ import annotations
@@ -100,22 +99,16 @@ def measure(
     """Return a line for each game, number of evaluations and contender that takes it."""
     lines = []
     for seed, (task, n_players, game) in enumerate(games):
-        truth_error = np.sqrt(2 / np.pi) * game.standard_errors.sum() / np.abs(game.exact).sum()
         for each in per_player:
             budget = max(4, round(each * n_players))
             for name, contender in contenders.items():
                 found = explain(contender, game, budget, seed)
                 if found is None:
                     continue
-                answer, own, of_model = found
-                lines.append((task, n_players, each, name, seed, *scores(game, answer),
-                              own, own / of_model, truth_error))  # fmt: skip
+                lines.append((task, n_players, each, name, seed, *scores(game, found)))
         print(f"measured: {task}, {n_players} players", flush=True)
-    return pd.DataFrame(
-        lines,
-        columns=[*CELL, "method", "seed", "error", "top 10", "deletion", "coverage",
-                 "own seconds", "own over model", "truth error"],
-    )  # fmt: skip
+    scored = ["error", "top 10", "deletion", "coverage"]
+    return pd.DataFrame(lines, columns=[*CELL, "method", "seed", *scored])
 
 
 def mean_errors(results: pd.DataFrame) -> pd.DataFrame:
@@ -139,23 +132,22 @@ def losing_table(results: pd.DataFrame) -> str:
     ).reset_index()  # fmt: skip
     honest = cells["coverage"].between(0.9, 0.99)
     falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
-    lines = [
+    words = (
         f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
         f"{len(cells)} cells (task, players, budget). The ratio of errors has the median "
         f"{cells['ratio'].median():.2f} and is at most {cells['ratio'].max():.2f}. Intervals "
         f"contain .90 to .99 of exact values in {honest.sum()}. The error falls with twice the "
         f"evaluations in {falls.sum()} of {len(falls)}. "
-        f"{compared_with_partition(results)} Cells with a ratio of at least 1.05:",
-        "",
-        "| task | players | evaluations a player | best peer | ratio | coverage |",
-        "|---|---|---|---|---|---|",
-    ]
-    for cell in cells[cells["ratio"] >= 1.05].sort_values("ratio", ascending=False).itertuples():
-        lines.append(
-            f"| {cell.task} | {cell.players:,} | {cell[3]:g} | {cell.which} | {cell.ratio:.2f} | "
-            f"{cell.coverage:.2f} |"
-        )
-    return "\n".join(lines)
+        f"{compared_with_partition(results)} The eight cells with the largest ratio:"
+    )
+    lost = cells.nlargest(8, "ratio")
+    rows = (
+        (cell.task, f"{cell.players:,}", f"{cell[3]:g}", cell.which, f"{cell.ratio:.2f}",
+         f"{cell.coverage:.2f}")
+        for cell in lost.itertuples()
+    )  # fmt: skip
+    head = ["task", "players", "evaluations a player", "best peer", "ratio", "coverage"]
+    return f"{words}\n\n{pages.table(head, rows)}"
 
 
 def compared_with_partition(results: pd.DataFrame) -> str:
@@ -169,25 +161,6 @@ def compared_with_partition(results: pd.DataFrame) -> str:
     return f"It is at least as good as shap's Partition {', '.join(texts)}."
 
 
-def task_table(results: pd.DataFrame) -> str:
-    """Return errors of `oddgp` and, in brackets, of the best peer, by task, players and budget."""
-    table = mean_errors(results)
-    budgets = sorted(results["per player"].unique())
-    truth = results.groupby(CELL[:2], sort=False)["truth error"].mean()
-    lines = [
-        "| task | players | " + " | ".join(f"{each:g}" for each in budgets) + " | error of φ |"
-    ]
-    lines.append("|" + "---|" * (len(budgets) + 3))
-    for (task, n_players), error in truth.items():
-        cells = table.loc[task, n_players].reindex(budgets)
-        texts = [
-            "—" if np.isnan(ours) else f"{ours:.2f} ({best:.2f})"
-            for ours, best in cells[["oddgp", BEST]].to_numpy()
-        ]
-        lines.append(f"| {task} | {n_players:,} | " + " | ".join(texts) + f" | {error:.3f} |")
-    return "\n".join(lines)
-
-
 def rule_of_thumb(results: pd.DataFrame) -> str:
     """Return from how many evaluations a player `oddgp` reaches what users ask for."""
     ours = results[results["method"] == "oddgp"].groupby(CELL, sort=False).mean(numeric_only=True)
@@ -196,36 +169,27 @@ def rule_of_thumb(results: pd.DataFrame) -> str:
         "error below .5": ours["error"] < 0.5,
         "error below .2": ours["error"] < 0.2,
     }
-    # The smallest budget from which all larger ones reach it, too.
-    least = pd.DataFrame(
-        {
-            name: holds.groupby(CELL[:2], sort=False).agg(
-                lambda good: min(
-                    (
-                        b
-                        for n, b in enumerate(good.index.get_level_values(2))
-                        if good.iloc[n:].all()
-                    ),
-                    default=np.inf,
-                )
-            )
-            for name, holds in reached.items()
-        }
-    )
+
+    def least(good: pd.Series) -> float:
+        """Return the smallest budget from which all larger ones reach it, too."""
+        places = [n for n in range(len(good)) if good.iloc[n:].all()]
+        return float(good.index.get_level_values(2)[places[0]]) if places else np.inf
 
     def text(budget: float) -> str:
         return f"{budget:g}" if np.isfinite(budget) else "more"
 
-    lines = ["| task | players | " + " | ".join(reached) + " |"]
-    lines.append("|" + "---|" * (len(reached) + 2))
-    for (task, n_players), row in least.iterrows():
-        lines.append(f"| {task} | {n_players:,} | " + " | ".join(map(text, row)) + " |")
-    largest, half, fifth = map(text, least.median())
+    found = pd.DataFrame(
+        {name: holds.groupby(CELL[:2], sort=False).agg(least) for name, holds in reached.items()}
+    )
+    rows = (
+        [task, f"{n_players:,}", *map(text, row)] for (task, n_players), row in found.iterrows()
+    )
+    largest, half, fifth = map(text, found.median())
     return (
         f"**Rule of thumb:** {largest} evaluations per player for the ten largest attributions "
         f"(eight of them are found), {half} for an error below .5, {fifth} for an error below .2. "
         "These are medians of the table: evaluations per player at which `oddgp` reaches each "
-        "goal.\n\n" + "\n".join(lines)
+        f"goal.\n\n{pages.table(['task', 'players', *reached], rows)}"
     )
 
 
@@ -239,7 +203,6 @@ STYLES = {
     "shap, permutation": ("#8a8f98", "-"),
     "shapiq, OddSHAP": ("#2f9e6e", "-"),
     "shapiq, ProxySPEX": ("#2f9e6e", "--"),
-    "shapiq, SPEX": ("#2f9e6e", ":"),
 }
 
 
@@ -282,35 +245,17 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=1, help="games in a cell")
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the data sets")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    parser.add_argument("--spex", action="store_true", help="with SPEX, half a minute a budget")
     parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
-    parser.add_argument("--docs", action="store_true", help="write results into the docs")
-    options = parser.parse_args()
-    if options.docs and options.quick:
-        parser.error("--docs needs the full run: leave --quick out")
+    options = pages.read_options(parser, "--games 5 --shapiq-python ENVIRONMENT/bin/python")
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     results = pd.read_csv(KEPT) if options.kept else measured_tasks(options)
-    losing = losing_table(results)
-    errors = (
-        "Errors of `oddgp` and, in brackets, of the best peer in each cell, which is chosen after "
-        f"the fact; by evaluations per player. The last column is the error of φ.\n\n"
-        f"{task_table(results)}"
-    )
-    print("\n\n".join([losing, errors, rule_of_thumb(results)]))
+    pages.report(options, "beside-others", losing_table(results))
+    pages.report(options, "rule-of-thumb", rule_of_thumb(results))
     if options.docs:
         results.to_csv(KEPT, index=False, float_format="%.4g")
-        images = []
         for task in results["task"].unique():
             name = f"many_features_{task.replace(' ', '_')}"
             pages.save_picture(name, partial(draw, results, task))
-            described = f"Errors, {task}"
-            images.append(pages.image(name, described))
-        headed = [
-            rule_of_thumb(results), "## Beside others", *images,
-            "## Where others are better", losing,
-        ]  # fmt: skip
-        text = "\n\n".join(headed)
-        pages.fill("docs/how_many_evaluations.md", "many features", text)
 
 
 def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
@@ -319,8 +264,6 @@ def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
     if worker is None:
         print("shapiq is missing: --shapiq-python names an environment that has it.")
     contenders = all_contenders(worker)
-    if not options.spex:
-        contenders.pop("shapiq, SPEX", None)
     players = [50] if options.quick else options.players
     n_games = 1 if options.quick else options.games
     made = tasks(options.data)
@@ -330,8 +273,6 @@ def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
         for n_players in sizes(task, players)
         for seed in range(n_games)
     )
-    for contender in contenders.values():  # what is compiled at the first call is not timed
-        explain(contender, pooling_network(20, 0), 64, 0)
     return measure(games, contenders, PER_PLAYER[:5] if options.quick else PER_PLAYER)
 
 

@@ -4,8 +4,8 @@
 
 Boosted trees, a forest, two networks and a support vector machine with 12, 30 and 60 features are
 explained by shap's permutation and kernel explainers, captum's sampling, four estimators of
-shapiq, our `oddgp` with all background rows for each coalition, and our `oddgp` and `leastsquares`
-with `max_model_rows`. Data are drawn anew for each model: correlated features; main effects,
+shapiq, our `oddgp` with all background rows for each coalition, and our `oddgp` with
+`max_model_rows`. Data are drawn anew for each model: correlated features; main effects,
 products and steps. shapiq's values of coalitions are means over all background rows, as those of
 its imputer with a sample of that size; without `--shapiq-python` it takes no part.
 
@@ -19,8 +19,8 @@ error is less than the last digit here. A cell is a model, a number of features 
 - *error at equal rows*, divided by that with all background rows: the largest over budgets.
 - *coverage* of 95 % intervals, over all budgets and rows.
 
-`--docs` writes the results, the picture, the tables and the sentence of the README into their
-places; `--kept` reads the results that it wrote last, rather than measuring.
+`--docs` writes results and picture, too; `--kept` reads the results that it wrote last, rather
+than measuring.
 Needs LightGBM. About ten minutes on one core: 4 explained rows, 2 with more than 12 features or
 100 background rows.
 """
@@ -31,7 +31,7 @@ import argparse
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -122,8 +122,7 @@ class Task:
         """Return the mean prediction over the background for each coalition."""
         x = np.where(coalitions[:, None], row, self.background)  # (C, B, M)
         predicted = self.predict(x.reshape(-1, self.n_features))
-        means: FloatArray = predicted.reshape(len(x), -1).mean(axis=1)
-        return means
+        return predicted.reshape(len(x), -1).mean(axis=1)
 
     def _truth(self) -> FloatArray:
         if self.kind in ("boosted trees", "forest"):
@@ -172,7 +171,7 @@ def by_peer(peer: Explain) -> Callable[[Task, int], Answer]:
             answer = explain(peer, game, n_rows // task.n_background, seed)
             if answer is None:
                 raise ValueError("the budget is refused")
-            found.append(answer[0].values)
+            found.append(answer.values)
         return np.array(found), None
 
     return explain_rows
@@ -198,11 +197,11 @@ def by_sampling(task: Task, n_rows: int) -> Answer:
     return total / task.n_background, None
 
 
-def by_ours(algorithm: str, *, on_all: bool) -> Callable[[Task, int], Answer]:
-    """Return our explainer with a budget of coalitions, or of rows of the model."""
+def by_oddgp(*, on_all: bool) -> Callable[[Task, int], Answer]:
+    """Return `oddgp` with a budget of coalitions, or of rows of the model."""
 
     def explain(task: Task, n_rows: int) -> Answer:
-        explainer = shap.Explainer(task.predict, task.masker, algorithm=algorithm, seed=0)
+        explainer = shap.Explainer(task.predict, task.masker, algorithm="oddgp", seed=0)
         budget: dict[str, int] = {"max_model_rows": n_rows}
         if on_all:
             budget = {"max_evals": n_rows // task.n_background}
@@ -229,9 +228,8 @@ METHODS: dict[str, Callable[[Task, int], Answer]] = {
     PERMUTATION: by_peer(PEERS[PERMUTATION]),
     "shap, kernel": by_peer(PEERS["shap, kernel, default"]),
     "captum, sampling": by_sampling,
-    ON_ALL: by_ours("oddgp", on_all=True),
-    "leastsquares, max_model_rows": by_ours("leastsquares", on_all=False),
-    OURS: by_ours("oddgp", on_all=False),
+    ON_ALL: by_oddgp(on_all=True),
+    OURS: by_oddgp(on_all=False),
 }
 
 KEPT = pages.RESULTS / "model_rows.csv"
@@ -311,17 +309,11 @@ def losing_table(cells: pd.DataFrame) -> str:
     honest = cells["coverage"].between(0.92, 0.98)
     held.append(f"coverage .92 to .98: {honest.sum()} of {len(cells)}")
     held.append(f"all of these: {(cells['miss'] <= 1).sum()} of {len(cells)}")
-    lines = ["Cells that hold. " + "; ".join(held) + ".", "", markdown_row(cells.columns)]
-    lines.append("|" + "---|" * len(cells.columns))
-    for cell in cells[cells["miss"] > 1].nlargest(6, "miss").itertuples():
-        texts = ["—" if value != value else f"{value:.2f}" for value in cell[4:]]
-        lines.append(markdown_row([cell[1], f"{cell[2]:,}", cell[3], *texts]))
-    return "\n".join(lines)
-
-
-def markdown_row(texts: Iterable[object]) -> str:
-    """Return a line of a table."""
-    return "| " + " | ".join(str(text) for text in texts) + " |"
+    rows = (
+        [cell[1], f"{cell[2]:,}", cell[3], *(f"{value:.2f}" for value in cell[4:])]
+        for cell in cells[cells["miss"] > 1].nlargest(6, "miss").itertuples()
+    )
+    return f"Cells that hold. {'; '.join(held)}.\n\n{pages.table(cells.columns, rows)}"
 
 
 def sentence(cells: pd.DataFrame) -> str:
@@ -384,13 +376,9 @@ def main() -> None:
     """Measure, or read what was measured, and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="12 features, two models")
-    parser.add_argument("--backgrounds", type=int, help="only backgrounds of so many rows")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
     parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
-    parser.add_argument("--docs", action="store_true", help="write results into docs and README")
-    options = parser.parse_args()
-    if options.docs and options.quick:
-        parser.error("--docs needs the full run: leave --quick out")
+    options = pages.read_options(parser, "--shapiq-python ENVIRONMENT/bin/python")
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     if options.kept:
         results = pd.read_csv(KEPT)
@@ -405,18 +393,14 @@ def main() -> None:
         else:
             print("shapiq is missing: --shapiq-python names an environment that has it.")
         panels = PANELS[1:3] if options.quick else PANELS
-        chosen = [panel for panel in panels if options.backgrounds in (None, panel[1])]
         kinds = list(KINDS)[:2] if options.quick else list(KINDS)
-        results = measure(methods, chosen, kinds, 4 if options.quick else 6)
+        results = measure(methods, panels, kinds, 4 if options.quick else 6)
     cells = judge(results)
-    tables = [losing_table(cells), sentence(cells)]
-    print("\n\n".join(tables))
+    pages.report(options, "model-rows", losing_table(cells))
+    pages.report(options, "model-rows-in-short", sentence(cells))
     if options.docs:
         results.to_csv(KEPT, index=False, float_format="%.6g")
         pages.save_picture("model_rows", partial(draw, results))
-        pages.fill("docs/measurements.md", "model rows", tables[0])
-        for page in ("README.md", "docs/index.md"):
-            pages.fill(page, "model rows", sentence(cells))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pandas as pd
 import shap
 import torch
 from data_files import data_file, in_turns, parts
-from games import FloatArray, IntArray, ModelGame, TabulatedGame, converged, tabulate
+from games import FloatArray, IntArray, ModelGame, TabulatedGame, converged
 from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import QuantileTransformer
@@ -57,22 +57,19 @@ class Table:
     @property
     def training(self) -> FloatArray:
         """The training part, (R, D)."""
-        rows: FloatArray = self.values[self.parts["training"]]
-        return rows
+        return self.values[self.parts["training"]]
 
     @cached_property
     def scores(self) -> InputArray:
         """Normal scores of the ranks among the training part, (n, D)."""
         ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
         scores = ranks.fit(self.training).transform(self.values)
-        clipped: InputArray = np.clip(scores, -3, 3).astype(np.float32)
-        return clipped
+        return np.clip(scores, -3, 3).astype(np.float32)
 
     @property
     def training_scores(self) -> InputArray:
         """The scores of the training part, (R, D)."""
-        rows: InputArray = self.scores[self.parts["training"]]
-        return rows
+        return self.scores[self.parts["training"]]
 
     def explained(self) -> IntArray:
         """Return places of the test part, labels 1 and 0 in turns."""
@@ -116,12 +113,8 @@ class ExplainedModel:
         Encoded rows of the test part.
     reference : array, (1, D)
         What absent columns are set to.
-    column_names : list of str
-        Names of the encoded columns.
     groups : dict of str to list of str
         The players: name and columns of each.
-    player_of_column : array, (D,)
-        The player of each column.
     accuracy : float
         Share of the test part that the model tells right.
     """
@@ -129,9 +122,7 @@ class ExplainedModel:
     model: Any
     rows: InputArray
     reference: InputArray
-    column_names: list[str]
     groups: dict[str, list[str]]
-    player_of_column: IntArray
     accuracy: float
 
     @property
@@ -139,13 +130,23 @@ class ExplainedModel:
         """Number of players."""
         return len(self.groups)
 
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the encoded columns."""
+        return [name for block in self.groups.values() for name in block]
+
+    @property
+    def player_of_column(self) -> IntArray:
+        """The player of each column, (D,)."""
+        return np.repeat(np.arange(self.n_players), [len(one) for one in self.groups.values()])
+
     def evaluated(self) -> ModelGame:
         """Return the games of all rows, evaluated when asked."""
         return ModelGame(self.model.predict, self.rows, self.reference, self.player_of_column)
 
     def tabulated(self) -> TabulatedGame:
         """Return the games of all rows, by the values of all coalitions."""
-        return tabulate(self.model.predict, self.rows, self.reference, self.player_of_column)
+        return self.evaluated().tabulated()
 
     def explainer(self, algorithm: str, seed: int, **options: Any) -> Any:
         """Return an explainer of ours, as shap makes it."""
@@ -161,44 +162,21 @@ class ExplainedModel:
 
 
 @dataclass(frozen=True)
-class ReferenceValues:
-    """What estimates are compared with.
+class Case:
+    """A model, its name in tables, and the Shapley values of its rows.
 
     Attributes
     ----------
-    values : array, (R, M)
+    exact : array, (R, M)
         The Shapley values.
-    errors : array, (R, M)
-        Standard errors, 0 where the values are exact.
-    source : str
-        How they were found, in a few words.
+    error : float
+        What they add to an absolute error, summed over players: the mean over rows.
     """
-
-    values: FloatArray
-    errors: FloatArray
-    source: str
-
-    @classmethod
-    def exact(cls, values: FloatArray, source: str) -> ReferenceValues:
-        """Return values that are exact."""
-        return cls(values, np.zeros_like(values), source)
-
-    @property
-    def absolute_error(self) -> float:
-        """What they add to an absolute error, summed over players: the mean over rows.
-
-        The mean of the absolute value of a normal number is √(2/π) standard deviations.
-        """
-        return float(np.sqrt(2 / np.pi) * self.errors.sum(axis=1).mean())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model, its name in tables, and the Shapley values of its rows."""
 
     title: str
     explained: ExplainedModel
-    shapley: ReferenceValues
+    exact: FloatArray
+    error: float = 0.0
 
 
 class Margin:
@@ -209,8 +187,7 @@ class Margin:
 
     def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin, (B,)."""
-        margin: FloatArray = self.booster.predict(x, raw_score=True, num_threads=1)
-        return margin
+        return self.booster.predict(x, raw_score=True, num_threads=1)
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Return the margin, (B,)."""
@@ -220,58 +197,60 @@ class Margin:
 # --- perceptrons ---
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+Parts = Mapping[str, npt.NDArray[Any]]
+"""The training, validation and test part of something."""
 
 
-def perceptron(n_columns: int, activation: str) -> nn.Sequential:
-    """Return three layers with 64 hidden units and two logits."""
-    between = ACTIVATIONS[activation]
-    return nn.Sequential(
-        nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+def explained_perceptron(
+    name: str,
+    inputs: Parts,
+    labels: Parts,
+    rows: InputArray,
+    groups: dict[str, list[str]],
+    cache: Path,
+    activation: str = "relu",
+    seed: int = 0,
+) -> ExplainedModel:
+    """Return the margin of a network of two hidden layers of 64, trained now or before.
+
+    Absent columns take the mean of the training part.
+    """
+    between, n_columns = ACTIVATIONS[activation], rows.shape[1]
+
+    def make() -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(n_columns, 64), between(), nn.Linear(64, 64), between(), nn.Linear(64, 2)
+        )
+
+    network = trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
+    return ExplainedModel(
+        Explained(network).eval().requires_grad_(False),
+        rows,
+        inputs["training"].mean(axis=0, keepdims=True),
+        groups,
+        accuracy(network, inputs["test"], labels["test"]),
     )
 
 
-def trained_perceptron(
-    name: str,
-    inputs: Mapping[str, InputArray],
-    labels: Mapping[str, LabelArray],
-    activation: str,
-    cache: Path,
-    seed: int = 0,
-) -> nn.Module:
-    """Return the network of a table, trained now or before."""
-    make = partial(perceptron, inputs["training"].shape[1], activation)
-    return trained_network(f"{name}-{activation}", make, inputs, labels, cache, seed)
-
-
 def table_network(name: str, table: Table, cache: Path, n_rows: int) -> ExplainedModel:
-    """Return rows by normal scores of their ranks; absent ones take the mean.
+    """Return rows by normal scores of their ranks.
 
     `name` is what the trained network is kept by.
     """
     inputs = {part: table.scores[places] for part, places in table.parts.items()}
     labels = {part: table.labels[places] for part, places in table.parts.items()}
-    network = trained_perceptron(name, inputs, labels, "relu", cache)
-    return ExplainedModel(
-        model=Explained(network).eval().requires_grad_(False),
-        rows=table.scores[table.explained()[:n_rows]],
-        reference=inputs["training"].mean(axis=0, keepdims=True),
-        column_names=table.names,
-        groups={name: [name] for name in table.names},
-        player_of_column=np.arange(len(table.names)),
-        accuracy=accuracy(network, inputs["test"], labels["test"]),
-    )
+    rows, groups = table.scores[table.explained()[:n_rows]], {one: [one] for one in table.names}
+    return explained_perceptron(name, inputs, labels, rows, groups, cache)
 
 
 # --- boosted trees ---
-
-_SOURCE = "interventional TreeSHAP"
 
 _LEAST_RIGHT = 0.95
 """TreeSHAP rounds thresholds to single precision; rows that this puts on their other side are left
 out, and there must be few."""
 
 
-def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+def breast_cancer(n_rows: int) -> tuple[ExplainedModel, FloatArray]:
     """Return scikit-learn's breast-cancer set, 30 players, with one training row as reference."""
     X, labels = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32).astype(np.float64)
@@ -281,7 +260,7 @@ def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
     return _explained(classifier, accuracy, X[400:], X[5:6], names, n_rows)
 
 
-def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, FloatArray]:
     """Return a table with one training row of label 0 as reference."""
     places = table.parts["training"]
     classifier = _classifier(table.training, table.labels[places])
@@ -304,22 +283,15 @@ def _explained(
     reference: FloatArray,
     names: list[str],
     n_rows: int,
-) -> tuple[ExplainedModel, ReferenceValues]:
+) -> tuple[ExplainedModel, FloatArray]:
     margin = Margin(classifier.booster_)
     values = _tree_values(classifier, reference, rows)
     is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
     if is_right.mean() < _LEAST_RIGHT:
         raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
-    explained = ExplainedModel(
-        model=margin,
-        rows=rows[is_right][:n_rows],
-        reference=reference,
-        column_names=names,
-        groups={name: [name] for name in names},
-        player_of_column=np.arange(len(names)),
-        accuracy=accuracy,
-    )
-    return explained, ReferenceValues.exact(values[is_right][:n_rows], _SOURCE)
+    groups = {name: [name] for name in names}
+    explained = ExplainedModel(margin, rows[is_right][:n_rows], reference, groups, accuracy)
+    return explained, values[is_right][:n_rows]
 
 
 def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
@@ -349,38 +321,19 @@ def adult(
 ) -> ExplainedModel:
     """Load the data, train the network or read it from the cache, and pick rows.
 
-    Absent columns take the mean of the encoded training part. With another seed, split and network
-    are others.
+    With another seed, split and network are others.
     """
-    encoded = _encoded_adult(data, seed)
-    network = trained_perceptron("adult", encoded.inputs, encoded.labels, activation, cache, seed)
-    return ExplainedModel(
-        model=Explained(network).eval().requires_grad_(False),
-        rows=encoded.inputs["test"][:n_rows],
-        reference=encoded.inputs["training"].mean(axis=0, keepdims=True),
-        column_names=encoded.column_names,
-        groups=encoded.groups,
-        player_of_column=np.repeat(
-            np.arange(len(encoded.groups)), [len(block) for block in encoded.groups.values()]
-        ),
-        accuracy=accuracy(network, encoded.inputs["test"], encoded.labels["test"]),
-    )
+    inputs, labels, groups = _encoded_adult(data, seed)
+    rows = inputs["test"][:n_rows]
+    return explained_perceptron("adult", inputs, labels, rows, groups, cache, activation, seed)
 
 
 def adult_rows(data: Path) -> InputArray:
     """Return the encoded rows that the network was trained on."""
-    return _encoded_adult(data).inputs["training"]
+    return _encoded_adult(data)[0]["training"]
 
 
-@dataclass(frozen=True)
-class _Adult:
-    inputs: dict[str, InputArray]
-    labels: dict[str, LabelArray]
-    column_names: list[str]
-    groups: dict[str, list[str]]
-
-
-def _encoded_adult(folder: Path, seed: int = 0) -> _Adult:
+def _encoded_adult(folder: Path, seed: int = 0) -> tuple[Parts, Parts, dict[str, list[str]]]:
     """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
     table = pd.read_csv(data_file(folder, ADULT_FILE)).drop(columns="fnlwgt")
     places = parts(len(table), seed)
@@ -394,11 +347,10 @@ def _encoded_adult(folder: Path, seed: int = 0) -> _Adult:
         blocks[name] = pd.get_dummies(table[name].fillna("missing"), prefix=name)
     encoded = pd.concat(blocks.values(), axis=1)
     inputs, labels = encoded.to_numpy(np.float32), (table["income"] == ">50K").to_numpy(np.int64)
-    return _Adult(
-        inputs={part: inputs[place] for part, place in places.items()},
-        labels={part: labels[place] for part, place in places.items()},
-        column_names=list(encoded),
-        groups={name: list(block) for name, block in blocks.items()},
+    return (
+        {part: inputs[place] for part, place in places.items()},
+        {part: labels[place] for part, place in places.items()},
+        {name: list(block) for name, block in blocks.items()},
     )
 
 
@@ -426,26 +378,24 @@ def prepare(name: str, data: Path, cache: Path, n_rows: int) -> Case:
         How many rows to explain.
     """
     torch.set_num_threads(1)
+    error = 0.0
     if name.startswith("adult"):
         explained = adult(data, cache, n_rows, name.removeprefix("adult-"))
-        values = explained.tabulated().shapley_values()
-        shapley = ReferenceValues.exact(values, "all coalitions")
+        exact = explained.tabulated().shapley_values()
     elif name == "trees":
-        explained, shapley = breast_cancer(n_rows)
+        explained, exact = breast_cancer(n_rows)
     else:
         table = (companies if name.startswith("table") else news)(data)
         if not name.endswith("-net"):
-            explained, shapley = table_trees(table, n_rows)
+            explained, exact = table_trees(table, n_rows)
         else:
             kept = "bankruptcy" if name == "table-net" else "news"
             explained = table_network(kept, table, cache, n_rows)
             games, n_players = explained.evaluated(), explained.n_players
             found = [converged(partial(games.of_row, row), n_players) for row in range(n_rows)]
-            values, errors = (
-                np.array([getattr(one, part) for one in found])
-                for part in ("exact", "standard_errors")
-            )
-            shapley = ReferenceValues(values, errors, "least squares, 2,000 evaluations a player")
+            exact = np.array([one.exact for one in found])
+            # The mean of the absolute value of a normal number is √(2/π) standard deviations.
+            error = np.sqrt(2 / np.pi) * np.mean([one.standard_errors.sum() for one in found])
     if len(explained.rows) < n_rows:
         raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
-    return Case(TITLES[name], explained, shapley)
+    return Case(TITLES[name], explained, exact, float(error))

@@ -21,6 +21,7 @@ import pandas as pd
 import scipy.sparse
 import torch
 from games import FloatArray
+from network_training import kept_or_trained
 from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
 
@@ -89,8 +90,7 @@ def co_occurrence_vectors(
     svd = TruncatedSVD(_DIMENSIONS, random_state=0)
     vectors = svd.fit_transform(matrix) / np.sqrt(svd.singular_values_)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: npt.NDArray[Any] = (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
-    return scaled
+    return (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
 
 
 def _co_occurrences(coded: Sequence[npt.NDArray[np.intp]], size: int) -> scipy.sparse.csr_matrix:
@@ -226,8 +226,7 @@ def log_odds(
 ) -> FloatArray:
     """Return the log-odds of a class for each coalition, (P,)."""
     logs = log_probabilities(model, item, present, target)
-    odds: FloatArray = logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
-    return odds
+    return logs - np.log(np.maximum(-np.expm1(logs), 1e-15))
 
 
 # --- networks ---
@@ -247,8 +246,7 @@ class WordCNN(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
         found = torch.relu(self.convolution(self.embedding(words).movedim(1, 2))).amax(2)
-        logits: Tensor = self.head(self.dropout(torch.relu(self.hidden(self.dropout(found)))))
-        return logits
+        return self.head(self.dropout(torch.relu(self.hidden(self.dropout(found)))))
 
 
 class CharacterCNN(nn.Module):
@@ -270,8 +268,7 @@ class CharacterCNN(nn.Module):
         """Return logits, (B, classes)."""
         embedded = self.embedding(letters).movedim(1, 2)
         found = [torch.relu(layer(embedded)).amax(2) for layer in self.convolutions]
-        logits: Tensor = self.head(self.dropout(torch.cat(found, 1)))
-        return logits
+        return self.head(self.dropout(torch.cat(found, 1)))
 
 
 class BiLSTM(nn.Module):
@@ -289,8 +286,7 @@ class BiLSTM(nn.Module):
         states, _ = self.lstm(self.dropout(self.embedding(words)))
         is_there = (words != 0)[:, :, None]
         mean = (states * is_there).sum(1) / is_there.sum(1).clamp(min=1)
-        logits: Tensor = self.head(self.dropout(mean))
-        return logits
+        return self.head(self.dropout(mean))
 
 
 def image_network(shape: Sequence[int], widths: Sequence[int]) -> nn.Module:
@@ -417,14 +413,11 @@ def _trained(
 ) -> nn.Module:
     """Return the network trained by AdamW, or as it was kept."""
     code = Path(__file__).read_bytes()
-    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode()).hexdigest()
-    path = cache / f"neighbours-{name}-{key[:12]}.pt"
-    if path.is_file():
-        network.load_state_dict(torch.load(path, weights_only=True))
-        return network.eval()
+    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode())
+    path = cache / f"neighbours-{name}-{key.hexdigest()[:12]}.pt"
     recipe = _RECIPES[name]
-    with torch.random.fork_rng():
-        torch.manual_seed(_SEED + seed)
+
+    def learn(network: nn.Module) -> None:
         _start_anew(network, recipe)
         network.train()
         parameters = [one for one in network.parameters() if one.requires_grad]
@@ -441,9 +434,8 @@ def _trained(
                 nn.functional.cross_entropy(logits, labels[places]).backward()  # type: ignore[no-untyped-call] # torch
                 optimizer.step()
                 schedule.step()
-    cache.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), path)
-    return network.eval()
+
+    return kept_or_trained(lambda: network, path, _SEED + seed, learn)
 
 
 def _start_anew(network: nn.Module, recipe: Recipe) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,41 @@ LabelArray = npt.NDArray[np.int64]
 
 
 class Explained(nn.Module):
-    """The margin of a network of two classes, the logit of the second less that of the first."""
+    """The explained output of a network of two classes.
 
-    def __init__(self, network: nn.Module) -> None:
+    The logit of the second class, by default less that of the first.
+    """
+
+    def __init__(self, network: nn.Module, *, is_margin: bool = True) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.is_margin = network, is_margin
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the margin, (B,)."""
+        """Return the output, (B,)."""
         logits = self.network(x)
-        margin: Tensor = logits[:, 1] - logits[:, 0]
-        return margin
+        return logits[:, 1] - logits[:, 0] if self.is_margin else logits[:, 1]
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Return the margin of an array."""
+        """Return the output of an array."""
         with torch.no_grad():
             output: Tensor = self(torch.as_tensor(x, dtype=torch.float32))
         return output.numpy().astype(np.float64)
+
+
+def kept_or_trained(
+    make: Callable[[], nn.Module], path: Path, seed: int, train: Callable[[Any], object]
+) -> Any:
+    """Return a network with the weights of a file, or train it and keep them."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = make()
+        if path.is_file():
+            network.load_state_dict(torch.load(path, weights_only=True))
+        else:
+            train(network)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(network.state_dict(), path)
+    return network.eval()
 
 
 def trained_network(
@@ -67,21 +86,12 @@ def trained_network(
     seed : int
         Another one, another network.
     """
-    with torch.random.fork_rng():
-        torch.manual_seed(_SEED + seed)
-        network = make()
-        # Another form or other settings, another network.
-        key = hashlib.sha256(f"{network} {torch.__version__} {seed}".encode())
-        key.update(Path(__file__).read_bytes())
-        key.update(inputs["training"].tobytes())
-        path = cache / f"{name}-{key.hexdigest()[:12]}.pt"
-        if path.is_file():
-            network.load_state_dict(torch.load(path, weights_only=True))
-            return network.eval()
-        trained = _train(network, inputs, labels)
-    cache.mkdir(parents=True, exist_ok=True)
-    torch.save(trained.state_dict(), path)
-    return trained
+    with torch.random.fork_rng():  # another form or other settings, another network
+        key = hashlib.sha256(f"{make()} {torch.__version__} {seed}".encode())
+    key.update(Path(__file__).read_bytes())
+    key.update(inputs["training"].tobytes())
+    path = cache / f"{name}-{key.hexdigest()[:12]}.pt"
+    return kept_or_trained(make, path, _SEED + seed, partial(_train, inputs=inputs, labels=labels))
 
 
 def accuracy(network: nn.Module, inputs: InputArray, labels: LabelArray) -> float:
@@ -93,12 +103,12 @@ def accuracy(network: nn.Module, inputs: InputArray, labels: LabelArray) -> floa
 
 def _train(
     network: nn.Module, inputs: Mapping[str, InputArray], labels: Mapping[str, LabelArray]
-) -> nn.Module:
+) -> None:
     """Minimise the cross-entropy until the validation part stops getting better."""
     X = {part: torch.as_tensor(array) for part, array in inputs.items()}
     y = {part: torch.as_tensor(array) for part, array in labels.items()}
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    best_loss, best, n_worse = float("inf"), network, 0
+    best_loss, best, n_worse = float("inf"), network.state_dict(), 0
     for _ in range(_MOST_EPOCHS):
         network.train()
         for batch in torch.split(torch.randperm(len(X["training"])), 256):
@@ -114,7 +124,7 @@ def _train(
             )
         n_worse += 1
         if validation_loss < best_loss:
-            best_loss, best, n_worse = validation_loss, copy.deepcopy(network), 0
+            best_loss, best, n_worse = validation_loss, copy.deepcopy(network.state_dict()), 0
         if n_worse == _PATIENCE:
             break
-    return best.eval()
+    network.load_state_dict(best)

@@ -1,7 +1,6 @@
 """How exact, honest and costly networks are that explain: errors of each, the largest first.
 
-    python benchmarks/networks.py [--tables labels students intervals] [--only WORD …]
-        [--rows 1000] [--epochs 30] [--quick]
+    python benchmarks/networks.py [--parts labels students intervals] [--quick] [--docs]
 
 *labels*: on Adult, companies and articles, SimSHAP with labels of `oddgp`, and FastSHAP, as ours
 and as its authors train it (`fastshap_recipe.py`). All spend as many evaluations, validation
@@ -13,7 +12,7 @@ others, and the error of the network refined by some evaluations a player, over 
 equal weights.
 
 Errors are Σ|φ̂ − φ| over Σ|φ|. The values of fitted models, which need no data, are those of 64
-evaluations a player. Seconds are of the processor, microseconds for a row by the network alone.
+evaluations a player.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pages
 import pandas as pd
 import torch
 from data_files import add_folder_arguments
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
-from games import FloatArray, ModelGame
+from games import FloatArray, ModelGame, relative_error
 from models import adult_rows, companies, news, prepare
 from scipy.stats import norm
 from sklearn.base import clone
@@ -45,8 +45,20 @@ from sklearn.svm import SVC
 
 import shap_ext
 
-CASES = {"adult-elu": 400, "news": 200, "table": 64, "table-net": 40}
-"""Models of tables, and how many rows are judged."""
+CASES = {
+    "adult-elu": ("Adult, 13", 8000, 400),
+    "news": ("articles, trees, 57", 1000, 200),
+    "table": ("companies, trees, 94", 1000, 64),
+    "table-net": ("companies, network, 94", 1000, 40),
+}
+"""Models of tables, their titles, and how many rows are learned from and judged."""
+
+WITH_INTERVALS = (
+    "network, 20 features", "breast cancer, boosted trees, 30", "boosted trees, 20",
+    "digits, network, 64 pixels",
+)  # fmt: skip
+_FAR_TOO_NARROW = 80
+"""Per cent of values in 95 % intervals."""
 
 STUDENTS = ("mlp", "embeddings", "trees")
 _TEST_ROWS, _TIMED_ROWS, _DEFAULT_EPOCHS = 40, 512, 100
@@ -85,8 +97,7 @@ class Task:
         """Return the values of rows: the known ones of the task's own."""
         if rows is self.rows and self.values is not None:
             return self.values
-        found: FloatArray = self.oddgp(7)(rows, max_evals=64 * rows.shape[1], silent=True).values
-        return found
+        return self.oddgp(7)(rows, max_evals=64 * rows.shape[1], silent=True).values
 
     def oddgp(self, seed: int = 0) -> Any:
         """Return `oddgp` with equal weights."""
@@ -104,11 +115,6 @@ class Task:
         return explainer.fit(silent=True)
 
 
-def error(found: FloatArray, exact: FloatArray) -> float:
-    """Return the relative error."""
-    return float(np.abs(found - exact).sum() / np.abs(exact).sum())
-
-
 def seconds_of(run: Callable[[], Any]) -> tuple[Any, float]:
     """Return the answer of a call, and its seconds of the processor."""
     started = time.process_time()
@@ -124,61 +130,53 @@ def pace(explain: Callable[[Any], object], rows: npt.NDArray[Any]) -> float:
 # --- models ---
 
 
-def fitted_tasks(n_training: int | None) -> list[Task]:
-    """Return the log-odds of classifiers that are fitted to four fifths of their rows."""
+def fitted_tasks(n_training: int | None, names: Sequence[str]) -> Iterator[Task]:
+    """Yield the log-odds of classifiers that are fitted to four fifths of their rows."""
     made = make_classification(6000, 20, n_informative=12, random_state=0)
     trees = HistGradientBoostingClassifier(max_depth=5, random_state=0)
     network = make_pipeline(StandardScaler(), MLPClassifier((64, 64), max_iter=60, random_state=0))
-    digits, (numbers, level) = (
-        load_digits(return_X_y=True),
-        make_friedman1(3000, 10, random_state=0),
-    )
+    digits, parity = load_digits(return_X_y=True)
+    numbers, level = make_friedman1(3000, 10, random_state=0)
+    waves = make_classification(3000, 15, n_informative=8, random_state=1)
     support = make_pipeline(StandardScaler(), SVC(probability=True, random_state=0))
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     models = {
-        "boosted trees, 20 features": (trees, *made),
         "network, 20 features": (network, *made),
         "breast cancer, boosted trees, 30": (trees, *load_breast_cancer(return_X_y=True)),
-        "digits, network, 64 pixels": (network, digits[0], digits[1] % 2),
+        "boosted trees, 20": (trees, *made),
+        "digits, network, 64 pixels": (network, digits, parity % 2),
         "friedman, forest, 10": (forest, numbers, level > level.mean()),
-        "support vectors, 15": (
-            support, *make_classification(3000, 15, n_informative=8, random_state=1),
-        ),
-    }  # fmt: skip
-    tasks = []
-    for name, (estimator, x, y) in models.items():
+        "support vectors, 15": (support, *waves),
+    }
+    for name in names or models:
+        estimator, x, y = models[name]
         part = int(0.8 * len(x))
-        fitted = clone(estimator).fit(x[:part], y[:part])
-        training = x[:part].astype(float)
-        tasks.append(
-            Task(
-                name, partial(_log_odds, fitted), training[:n_training],
-                x[part:].astype(float)[:_TEST_ROWS], training.mean(axis=0, keepdims=True),
-            )
+        fitted, training = clone(estimator).fit(x[:part], y[:part]), x[:part].astype(float)
+        yield Task(
+            name, partial(_log_odds, fitted), training[:n_training],
+            x[part:].astype(float)[:_TEST_ROWS], training.mean(axis=0, keepdims=True),
         )  # fmt: skip
-    return tasks
 
 
 def _log_odds(fitted: Any, rows: FloatArray) -> FloatArray:
     probabilities = np.clip(fitted.predict_proba(rows), 1e-6, 1)
-    odds: FloatArray = np.log(probabilities[:, 1]) - np.log(probabilities[:, 0])
-    return odds
+    return np.log(probabilities[:, 1]) - np.log(probabilities[:, 0])
 
 
-def table_task(name: str, n_training: int | None, arguments: argparse.Namespace) -> Task:
+def table_task(name: str, options: argparse.Namespace) -> Task:
     """Return a model of a table with known Shapley values."""
-    case = prepare(name, arguments.data, arguments.cache, 8 if arguments.quick else CASES[name])
-    explained, options = case.explained, {}
+    title, n_training, n_rows = (name, 200, 8) if options.quick else CASES[name]
+    case = prepare(name, options.data, options.cache, n_rows)
+    explained, read = case.explained, {}
     if name.startswith("adult"):
-        rows, n_training = adult_rows(arguments.data), n_training or 8000
+        rows = adult_rows(options.data)
     else:
-        table = (news if name.startswith("news") else companies)(arguments.data)
+        table = (news if name.startswith("news") else companies)(options.data)
         rows = table.training_scores if name.endswith("net") else table.training
-        options = {} if name.endswith("net") else {"features": NormalScores(rows)}
+        read = {} if name.endswith("net") else {"features": NormalScores(rows)}
     return Task(
-        case.title, explained.model, rows[:n_training], explained.rows, explained.reference,
-        {"feature_names": explained.column_names, "groups": explained.groups, **options},
-        case.shapley.values,
+        title, explained.model, rows[:n_training], explained.rows, explained.reference,
+        {"feature_names": explained.column_names, "groups": explained.groups, **read}, case.exact,
     )  # fmt: skip
 
 
@@ -221,29 +219,16 @@ def labels(task: Task, epochs: int) -> pd.DataFrame:
         "oddgp labels, a tenth": (shap_ext.SimShapExplainer, tenth),
         "SimSHAP, all defaults": (shap_ext.SimShapExplainer, {"epochs": _DEFAULT_EPOCHS}),
     }  # fmt: skip
-    lines = {}
+    errors = {}
     for name, (kind, options) in ours.items():
-        network, seconds = seconds_of(
-            partial(task.trained, kind, student="mlp", **{"epochs": epochs, **options})
-        )
-        lines[name] = {
-            "error": error(network(task.rows, silent=True).values, task.exact(task.rows)),
-            "evaluations": network.trained.evaluations, "seconds": seconds,
-            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
-        }  # fmt: skip
+        network = task.trained(kind, student="mlp", **{"epochs": epochs, **options})
+        errors[name] = network(task.rows, silent=True).values, network.trained.evaluations
     for rate in LEARNING_RATES:
-        explained, seconds = seconds_of(
-            partial(by_recipe, task, rate, len(task.training) * per_epoch * epochs)
-        )
-        lines[f"FastSHAP, authors' recipe, {rate:g}"] = {
-            "error": error(explained[0], task.exact(task.rows)),
-            "evaluations": explained[1], "seconds": seconds,
-        }  # fmt: skip
-    for per_player in (3, 4, 8, 16):
-        budget = per_player * n_players + 2
-        found = task.oddgp()(task.rows, max_evals=budget, silent=True).values
-        lines[f"oddgp, each row, {budget}"] = {"error": error(found, task.exact(task.rows))}
-    return pd.DataFrame(lines).T
+        budget = len(task.training) * per_epoch * epochs
+        errors[f"FastSHAP, authors' recipe, {rate:g}"] = by_recipe(task, rate, budget)
+    exact = task.exact(task.rows)
+    lines = {name: (relative_error(found, exact), spent) for name, (found, spent) in errors.items()}
+    return pd.DataFrame(lines, index=["error", "evaluations"]).T
 
 
 def by_recipe(task: Task, learning_rate: float, n_evaluations: int) -> tuple[FloatArray, int]:
@@ -273,7 +258,7 @@ def students(task: Task, epochs: int) -> pd.DataFrame:
     n_players, exact, lines = task.rows.shape[1], task.exact(task.rows), {}
     oddgp = task.oddgp()
     calls = [partial(oddgp, max_evals=round(per * n_players), silent=True) for per in _PER_PLAYER]
-    errors = np.array([error(call(task.rows).values, exact) for call in calls])
+    errors = np.array([relative_error(call(task.rows).values, exact) for call in calls])
     paces = np.array([pace(call, task.training) for call in calls])
     order = np.argsort(errors)
 
@@ -284,16 +269,14 @@ def students(task: Task, epochs: int) -> pd.DataFrame:
 
     for student in STUDENTS:
         network, seconds = seconds_of(partial(task.trained, student=student, epochs=epochs))
-        reached = error(network(task.rows, silent=True).values, exact)
+        reached = relative_error(network(task.rows, silent=True).values, exact)
         own = pace(partial(network, silent=True), task.training)
         evaluations = of_oddgp(reached, np.array(_PER_PLAYER) * n_players)
         saved = np.array([evaluations - 1, of_oddgp(reached, paces) - own])
         spent = np.array([network.trained.evaluations, seconds])
         rows = np.where(saved > 0, spent / saved, np.nan)
         lines[student] = {
-            "error": reached, "seconds": seconds,
-            "µs a row": 1e6 * pace(partial(network.stream, silent=True), task.training),
-            "oddgp's evaluations": evaluations, "rows, evaluations": rows[0], "rows, time": rows[1],
+            "error": reached, "rows, evaluations": rows[0], "rows, time": rows[1],
         }  # fmt: skip
     return pd.DataFrame(lines).T
 
@@ -306,21 +289,21 @@ def intervals(task: Task, epochs: int) -> pd.DataFrame:
     moved[:, np.flatnonzero(spread)[:3]] += 3 * spread[np.flatnonzero(spread)[:3]]
     shifts = {
         "like the training rows": task.rows,
-        "three columns + 3 sd": moved,
-        "noise of 1 sd": task.rows + rng.normal(size=task.rows.shape) * spread,
+        "three columns moved by 3 standard deviations": moved,
+        "noise of one standard deviation": task.rows + rng.normal(size=task.rows.shape) * spread,
     }
     lines = {}
     for name, rows in shifts.items():
         exact = task.exact(rows)
         explained = network(rows, error_bounds=True, silent=True)
-        line = {"error": error(explained.values, exact)}
+        line = {"error": relative_error(explained.values, exact)}
         for confidence in (0.95, 0.68):
             lower, upper = (one[:, :, 0] for one in network.last_estimate.interval(confidence))
             line[f"in {confidence:.0%}"] = ((lower <= exact) & (exact <= upper)).mean()
         for per in _REFINED:
             budget = max(4, int(per * rows.shape[1]))
             refined, alone = (
-                error(one(rows, max_evals=budget, silent=True).values, exact)
+                relative_error(one(rows, max_evals=budget, silent=True).values, exact)
                 for one in (network, task.oddgp())
             )
             line[f"refined by {per:g}"] = refined / alone
@@ -328,35 +311,80 @@ def intervals(task: Task, epochs: int) -> pd.DataFrame:
     return pd.DataFrame(lines).T
 
 
-TABLES = {"labels": labels, "students": students, "intervals": intervals}
+def table_of_labels(found: dict[str, pd.DataFrame]) -> str:
+    """Return the errors of networks, the least of each model in bold."""
+    errors = pd.DataFrame({name: table["error"] for name, table in found.items()})
+    errors = errors.sort_values(errors.columns[-1], ascending=False)
+    errors.index = errors.index.str.replace("oddgp", "`oddgp`")
+    texts = errors.map(lambda one: pages.short(one, 3))
+    texts = texts.mask(errors == errors.min(), "**" + texts + "**")
+    return pages.table(["", *texts], texts.itertuples())
+
+
+def table_of_students(found: dict[str, pd.DataFrame]) -> str:
+    """Return errors, the least in bold; and thousands of rows from which on students pay."""
+    lines = []
+    for name, table in found.items():
+        cells, best = [], table["error"].idxmin()
+        for student in STUDENTS:
+            line = table.loc[student]
+            mark = "**" * (student == best)
+            pays = [pages.short(line[one] / 1000) for one in ("rows, evaluations", "rows, time")]
+            text = f"{mark}{pages.short(line['error'], 3)}{mark}"
+            cells.append(text + f"; {' / '.join(pays)}" * any(pays))
+        lines.append([name, *cells])
+    return pages.table(["", *(f'`"{student}"`' for student in STUDENTS)], lines)
+
+
+def table_of_intervals(found: dict[str, pd.DataFrame]) -> str:
+    """Return per cent of values in 95 and 68 % intervals, the least honest rows first."""
+    shares = {
+        name: (100 * table[["in 95%", "in 68%"]]).round().astype(int)
+        for name, table in found.items()
+    }
+    rows = pd.DataFrame({name: share["in 95%"] for name, share in shares.items()})
+    lines = []
+    for row in rows.mean(axis=1).sort_values().index:
+        of_row = [tuple(share.loc[row]) for share in shares.values()]
+        # Far too narrow ones are in bold.
+        cells = [f"**{p}** / {q}" if p <= _FAR_TOO_NARROW else f"{p} / {q}" for p, q in of_row]
+        lines.append([row, *cells])
+    first, *others = shares
+    return pages.table(["rows", f"{first}: 95 % / 68 %", *others], lines)
+
+
+PARTS: dict[str, tuple[Callable[[Task, int], pd.DataFrame], Callable[..., str]]] = {
+    "labels": (labels, table_of_labels),
+    "students": (students, table_of_students),
+    "intervals": (intervals, table_of_intervals),
+}
 
 
 def main() -> None:
-    """Print a table for each model."""
+    """Print a table for each model, and those of the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_folder_arguments(parser)
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--only", nargs="+", metavar="WORD", default=[""], help="of models' names")
-    parser.add_argument("--rows", type=int, help="training rows at most")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--quick", action="store_true", help="few rows and epochs, two models")
-    options = parser.parse_args()
-    if options.quick:
-        options.rows, options.epochs = 200, 3
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="few rows and epochs, one model")
+    options = pages.read_options(parser)
+    n_rows, epochs = (200, 3) if options.quick else (1000, 30)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)
-    for name in options.tables:
-        if name == "labels":
-            names = [case for case in CASES if any(word in case for word in options.only)]
-            tasks = (table_task(case, options.rows, options) for case in names)
-        else:
-            fitted = fitted_tasks(options.rows)
-            tasks = (one for one in fitted if any(word in one.name for word in options.only))
+    for part in options.parts:
+        measure, shaped = PARTS[part]
+        tasks = {
+            "labels": (table_task(case, options) for case in CASES),
+            "students": fitted_tasks(n_rows, ()),
+            "intervals": fitted_tasks(None, WITH_INTERVALS),
+        }[part]
+        found = {}
         for task in [next(tasks)] if options.quick else tasks:
-            table = TABLES[name](task, options.epochs).sort_values("error", ascending=False)
+            table = measure(task, epochs).sort_values("error", ascending=False)
             print(
-                f"\n{task.name}: {len(task.training)} training rows\n{table.round(3)}", flush=True
+                f"\n{task.name}: {len(task.training)} training rows\n{table.round(3).to_string()}"
             )
+            found[task.name] = table
+        pages.report(options, f"networks-{part}", shaped(found))
 
 
 if __name__ == "__main__":

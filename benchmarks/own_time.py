@@ -1,46 +1,40 @@
-"""What explanations take beside the model: overhead, designs and solutions, and calls of a server.
+"""What explanations take beside the model: overhead, designs and solutions.
 
-    python benchmarks/own_time.py [--parts overhead solving remote faults] [--quick]
-        [--workloads NAME …] [--rounds 5] [--latency 0.15]
+    python benchmarks/own_time.py [--parts overhead solving] [--quick] [--docs]
 
 *overhead*, on six kinds of models: the time of a call for an evaluation over that of the plainest
 loop that masks and evaluates the same rows, in batches of the best of four sizes; contenders and
 the loop take turns, and medians count. *solving*: milliseconds of `oddgp` to choose the coalitions
 of random games of degree three for the first time, and for each row to choose them later and to
-solve. *remote*: how many times faster 16 calls at once of a server on this machine are than one
-after the other. *faults*: of each fault of such a server, whether the results are those of the
-model, how often the user had to repeat the line, and how many right answers were sent for rows that
-had one (paid twice).
+solve.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import captum.attr
 import numpy as np
+import pages
+import pandas as pd
 import shap
 import torch
 from games import BoolArray, CoreGame, FloatArray, IntArray
 from workloads import WORKLOADS, Workload
 
-import shap_ext
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-
-sys.path.append(str(Path(__file__).parents[1]))
-from tests.helpers.faulty_server import FaultyServer
 
 Run = Callable[[], object]
 
+_ROUNDS = 3
 FLOOR_SIZES = (64, 128, 256, 1024)
 """Evaluations of one call of the loop; the best size counts."""
 
@@ -61,8 +55,7 @@ class CountingModel(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Run the model."""
         self.n_rows_run += len(x)
-        output: torch.Tensor = self.model(x)
-        return output
+        return self.model(x)
 
 
 def by_shap(algorithm: str, workload: Workload, **options: str) -> Run:
@@ -96,13 +89,14 @@ def by_sampling(workload: Workload) -> Run:
 
 
 CONTENDERS: dict[str, Callable[[Workload], Run]] = {
-    "shap randomorder": partial(by_shap, "randomorder"),
-    "shap leastsquares": partial(by_shap, "leastsquares"),
-    "shap oddgp, equal weights": partial(by_shap, "oddgp", weights="equal"),
-    "shap oddgp": partial(by_shap, "oddgp"),
-    "shap's permutation": by_permutation,
-    "captum's ShapleyValueSampling": by_sampling,
+    "shap_ext `oddgp`": partial(by_shap, "oddgp"),
+    "shap_ext `oddgp`, equal weights": partial(by_shap, "oddgp", weights="equal"),
+    "shap_ext `randomorder`": partial(by_shap, "randomorder"),
+    "shap_ext `leastsquares`": partial(by_shap, "leastsquares"),
+    "shap permutation": by_permutation,
+    "captum `ShapleyValueSampling`": by_sampling,
 }
+LOOP = "the loop, µs per evaluation"
 
 
 def floor(workload: Workload, size: int) -> Run:
@@ -126,42 +120,50 @@ def floor(workload: Workload, size: int) -> Run:
 
 
 def overhead(options: argparse.Namespace) -> None:
-    """Print a line for each contender on each model, the slowest first."""
-    for name in options.workloads:
-        workload = WORKLOADS[name]()
-        workload.module.eval()
-        is_plain = workload.rows.dim() == 2 and len(workload.background) == 1
-        if is_plain and not workload.uses_masker and not options.quick:
-            generator = torch.Generator().manual_seed(0)
-            rows = torch.randn(N_TABLE_ROWS, workload.rows.shape[1], generator=generator)
-            workload = replace(workload, rows=rows.to(workload.rows.dtype))
-        runs: dict[str, tuple[Run, float]] = {}
-        for contender, prepare in CONTENDERS.items():
-            counting = CountingModel(workload.module)
-            try:
-                prepare(replace(workload, module=counting))()
-            except NotImplementedError:
-                continue
-            n_evaluations = counting.n_rows_run / len(workload.background)
-            runs[contender] = prepare(workload), n_evaluations
-        floors = [floor(workload, size) for size in FLOOR_SIZES]
-        seconds = np.empty((options.rounds, len(floors) + len(runs)))
-        for of_round in seconds:
-            for index, run in enumerate([*floors, *(run for run, _ in runs.values())]):
-                started = time.perf_counter()
-                run()
-                of_round[index] = time.perf_counter() - started
-        medians = np.median(seconds, axis=0)
-        each = medians[: len(floors)].min() / workload.budget / len(workload.rows)
-        ratios = {
-            contender: spent / n_evaluations / each
-            for (contender, (_, n_evaluations)), spent in zip(
-                runs.items(), medians[len(floors) :], strict=True
-            )
+    """Report the overhead of each contender on each model, the slowest first."""
+    table = pd.DataFrame(
+        {
+            title: overhead_of(make(), options)
+            for title, make in list(WORKLOADS.items())[: 1 if options.quick else None]
         }
-        print(f"\n{name}: the loop takes {1e6 * each:.2f} µs an evaluation", flush=True)
-        for contender, ratio in sorted(ratios.items(), key=lambda one: -one[1]):
-            print(f"    {contender:34}{ratio:>8.2f}", flush=True)
+    )
+    table = table.loc[table.max(axis=1).sort_values(ascending=False).index]
+    # The loop, which nothing is slower than, is the row before the others.
+    table = pd.concat([table.loc[[LOOP]], table.drop(index=LOOP)])
+    pages.report(
+        options, "overhead", pages.table(["", *table], table.map(pages.short).itertuples())
+    )
+
+
+def overhead_of(workload: Workload, options: argparse.Namespace) -> dict[str, float]:
+    """Return the time of each contender over that of the loop, and of the loop in microseconds."""
+    workload.module.eval()
+    is_plain = workload.rows.dim() == 2 and len(workload.background) == 1
+    if is_plain and not workload.uses_masker and not options.quick:
+        generator = torch.Generator().manual_seed(0)
+        rows = torch.randn(N_TABLE_ROWS, workload.rows.shape[1], generator=generator)
+        workload = replace(workload, rows=rows.to(workload.rows.dtype))
+    runs: dict[str, tuple[Run, float]] = {}
+    for contender, prepare in CONTENDERS.items():
+        counting = CountingModel(workload.module)
+        try:
+            prepare(replace(workload, module=counting))()
+        except NotImplementedError:
+            continue
+        n_evaluations = counting.n_rows_run / len(workload.background)
+        runs[contender] = prepare(workload), n_evaluations
+    floors = [floor(workload, size) for size in FLOOR_SIZES]
+    seconds = np.empty((1 if options.quick else _ROUNDS, len(floors) + len(runs)))
+    for of_round in seconds:
+        for index, run in enumerate([*floors, *(run for run, _ in runs.values())]):
+            started = time.perf_counter()
+            run()
+            of_round[index] = time.perf_counter() - started
+    medians = np.median(seconds, axis=0)
+    each = medians[: len(floors)].min() / workload.budget / len(workload.rows)
+    pairs = zip(runs.items(), medians[len(floors) :], strict=True)
+    ratios = {name: spent / n_evaluations / each for (name, (_, n_evaluations)), spent in pairs}
+    return {LOOP: 1e6 * each, **ratios}
 
 
 # --- designs and solutions ---
@@ -201,117 +203,45 @@ def random_game(n_players: int, n_rows: int) -> CoreGame:
     def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
         signs = np.where(coalitions, 1.0, -1.0)
         products = signs[:, sets].prod(axis=2)
-        values: FloatArray = (slopes[rows] * signs + strengths[rows] / 2 * products).sum(axis=1)
-        return values
+        return (slopes[rows] * signs + strengths[rows] / 2 * products).sum(axis=1)
 
     return CoreGame(values_of, n_players, n_rows)
 
 
 def solving(options: argparse.Namespace) -> None:
-    """Print a line for each estimator, number of players and number of evaluations."""
+    """Report milliseconds to solve, by number of players and of evaluations, the largest first."""
     estimators: dict[str, Callable[[], Any]] = {
-        "oddgp": core.OddGP,
-        "oddgp, equal weights": lambda: core.OddGP("equal"),
+        "`oddgp`": core.OddGP,
+        "equal weights": lambda: core.OddGP("equal"),
         "least squares": core.LeastSquares,
     }
-    n_rows = 2 if options.quick else 20
-    print(f"\n{'estimator':24}{'M':>5}{'N':>4}{'first, ms':>10}{'design':>10}{'solve':>10}")
-    for name, make in estimators.items():
-        for n_players in (13, 60, 200)[: 1 if options.quick else None]:
-            game = random_game(n_players, n_rows)
-            for per_player in (4, 16):
-                timed: list[Any] = [TimedEstimator(make()) for _ in range(2)]
-                for seed, estimator in enumerate(timed):
-                    settings = core.Settings(seed=seed, budget=per_player * n_players + 2)
-                    core.estimate(game, estimator, settings)
-                first, later = timed
-                times = first.design_seconds * n_rows, later.design_seconds, later.solve_seconds
-                cells = "".join(f"{1e3 * one / n_rows:>10.2f}" for one in times)
-                print(f"{name:24}{n_players:>5}{per_player:>4}{cells}", flush=True)
-
-
-# --- a server ---
-
-ROWS = np.random.default_rng(0).normal(size=(20, 20))
-FAULTS: dict[str, dict[Any, float]] = {
-    "status 503": {503: 0.2},
-    "status 429, Retry-After: 1": {429: 0.02},
-    "truncated bodies": {"truncated": 0.1},
-    "a row is missing": {"short": 0.1},
-    "rows with another entry": {"wide": 0.1},
-    "NaN in a row": {"nan": 0.1},
-    "answers after timeout=": {"late": 0.05},
-    "all of these": {503: 0.1, "truncated": 0.05, "short": 0.05, "nan": 0.05, "late": 0.05},
-}
-FAULTY: dict[str, Any] = {"rows_per_call": 8, "concurrency": 8, "timeout": 1.0, "retries": 6}
-
-
-def of_server(rows: Any) -> Any:
-    """Return a sum of sines and a product, computed row by row."""
-    return np.array([np.sin(row).sum() + row[0] * row[1] for row in rows])
-
-
-def explain(call: Any, rows: Any, max_evals: int = 400, **options: Any) -> tuple[Any, float, Any]:
-    """Return attributions, seconds, and the remote model."""
-    model = shap_ext.RemoteModel(call, **{"rows_per_call": 2, **options})
-    explainer = shap.Explainer(model, np.zeros((1, 20)), algorithm="leastsquares", seed=0)
-    started = time.perf_counter()
-    values = explainer(rows, max_evals=max_evals, silent=True).values
-    return values, time.perf_counter() - started, model
-
-
-def remote(options: argparse.Namespace) -> None:
-    """Print the times of one call after the other and of 16 at once."""
-    print(
-        "\n| rows | calls | one after the other, s | 16 at once, s | ratio |\n" + "|---" * 5 + "|"
-    )
-    with FaultyServer(of_server, latency=options.latency) as server:
-        for n_rows, n_alone in ((1, 400), (20, 60))[: 1 if options.quick else None]:
-            # With many rows, part of the evaluations show the time of all.
-            _, alone, model = explain(server.ask, ROWS[:n_rows], n_alone, concurrency=1)
-            each = alone / model.usage.calls
-            _, together, model = explain(server.ask, ROWS[:n_rows])
-            n_calls = model.usage.calls
-            cells = f"{each * n_calls:.1f} | {together:.1f} | {each * n_calls / together:.1f}"
-            print(f"| {n_rows} | {n_calls} | {cells} |", flush=True)
-
-
-def faults(options: argparse.Namespace) -> None:
-    """Print what each fault of a server does to a user who repeats the line after an error."""
-    wanted = explain(of_server, ROWS[:3], 200)[0]
-    heads = "| fault | same numbers | line repeated | paid twice | calls at once | seconds |"
-    print(f"\n{heads}\n" + "|---" * 6 + "|")
-    for name, of_fault in list(FAULTS.items())[: 2 if options.quick else None]:
-        server = FaultyServer(of_server, of_fault, latency=0.02, late=1.5, retry_after="1")
-        with server, tempfile.TemporaryDirectory() as folder:
-            memory = {"memory": f"{folder}/paid", "name": "a"}
-            started, found, n_repeated = time.perf_counter(), None, 0
-            while found is None and n_repeated < 20:
-                try:
-                    found = explain(server.ask, ROWS[:3], 200, **FAULTY, **memory)[0]
-                except (RuntimeError, ValueError, ArithmeticError):
-                    n_repeated += 1
-            same = "no result" if found is None else np.array_equal(found, wanted)
+    n_rows, rows = 2 if options.quick else 20, []
+    for n_players, each in product((13, 60, 200)[: 1 if options.quick else None], (4, 16)):
+        game, row = random_game(n_players, n_rows), []
+        for name, make in estimators.items():
+            timed: list[Any] = [TimedEstimator(make()) for _ in range(2)]
+            for seed, estimator in enumerate(timed):
+                settings = core.Settings(seed=seed, budget=each * n_players + 2)
+                core.estimate(game, estimator, settings)
+            first, later = timed
+            row.append(pages.short(1e3 * later.solve_seconds / n_rows))
             print(
-                f"| {name} | {same} | {n_repeated} | {server.n_paid_twice} "
-                f"| {server.most_running} of 8 | {time.perf_counter() - started:.1f} |"
+                f"{name}, {n_players} players, {each} evaluations each: design "
+                f"{first.design_seconds:.2f} s at first, later {later.design_seconds / n_rows:.4f}"
             )
+        rows.append([n_players, each, *row])
+    pages.report(options, "solving", pages.table(["features", "N", *estimators], rows))
 
 
-PARTS = {"overhead": overhead, "solving": solving, "remote": remote, "faults": faults}
+PARTS = {"overhead": overhead, "solving": solving}
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--latency", type=float, default=0.15, help="seconds of each answer")
     parser.add_argument("--quick", action="store_true", help="one round of one model")
-    options = parser.parse_args()
-    if options.quick:
-        options.rounds, options.workloads = 1, options.workloads[:1]
+    options = pages.read_options(parser)
     warnings.simplefilter("ignore")  # of contenders that are not ours
     for part in options.parts:
         PARTS[part](options)

@@ -1,9 +1,16 @@
-"""What scripts write into the documentation: numbers between marks, and pictures."""
+"""What scripts write into the documentation: tables between marks, and pictures.
+
+A page has `<!--MARK-->`, what was measured, and `<!--end-->`. A command names its marks where it
+reports, and the options that the pages name: `--docs` is refused with any other numbers.
+"""
 
 from __future__ import annotations
 
+import argparse
+import math
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +23,79 @@ RESULTS = ROOT / "docs" / "pictures"
 _COLOUR = "#24292f"
 """The colour of text and axes. Dark pages invert its lightness (`docs/_static/pages.css`)."""
 
+_FREE = ("docs", "parts", "kept", "data", "cache")
+"""Options that choose tables and name folders: no number of a table depends on them."""
 
-def fill(page: str, name: str, text: str) -> None:
-    """Write text between the marks of a page, `<!-- NAME -->` and `<!-- end -->`."""
-    path = ROOT / page
-    before, *_, after = re.split(
-        rf"(?<=<!-- {name} -->)(.*?)(?=<!-- end -->)", path.read_text(encoding="utf-8"), flags=re.S
-    )
-    path.write_text(f"{before}\n\n{text}\n\n{after}", encoding="utf-8")
+
+def read_options(parser: argparse.ArgumentParser, *documented: str) -> argparse.Namespace:
+    """Return the options of the command line, with `--docs`.
+
+    Parameters
+    ----------
+    documented : str
+        Options with which pages were measured; by default none.
+    """
+    parser.add_argument("--docs", action="store_true", help="write the tables into their pages")
+    options = parser.parse_args()
+    lines = documented or ("",)
+    kept = getattr(options, "kept", False)
+    if (
+        options.docs
+        and not kept
+        and _measured(options)
+        not in [_measured(parser.parse_args(shlex.split(line))) for line in lines]
+    ):
+        wanted = " or ".join(line or "none" for line in lines)
+        parser.error(f"--docs needs the options of the page: {wanted}")
+    return options
+
+
+def _measured(options: argparse.Namespace) -> dict[str, Any]:
+    measured = {name: value for name, value in vars(options).items() if name not in _FREE}
+    # It matters that there is one, not where it is.
+    return {**measured, "shapiq_python": bool(measured.get("shapiq_python"))}
+
+
+def report(options: argparse.Namespace, mark: str, text: str) -> None:
+    """Print a text, and with `--docs` write it between its marks of all pages that have them."""
+    print(f"\n{text}", flush=True)
+    if options.docs:
+        fill(mark, text)
+
+
+def fill(mark: str, text: str) -> None:
+    """Write a text between its marks."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    marked = [page for page in pages if f"<!--{mark}-->" in page.read_text("utf-8")]
+    if not marked:
+        raise LookupError(f"no page has the mark {mark}")
+    for page in marked:
+        before, rest = page.read_text("utf-8").split(f"<!--{mark}-->")
+        after = rest.partition("<!--end-->")[2]
+        whole = f"{before}<!--{mark}-->\n\n{text}\n\n<!--end-->{after}"
+        page.write_text(whole, encoding="utf-8")
+
+
+def table(head: Iterable[object], lines: Iterable[Iterable[object]]) -> str:
+    """Return a table in Markdown."""
+    names, *rows = ([str(cell) for cell in line] for line in (head, *lines))
+    texts = [f"| {' | '.join(row)} |" for row in (names, *rows)]
+    return "\n".join([texts[0], "|" + "---|" * len(names), *texts[1:]])
+
+
+def short(value: float, digits: int | None = None) -> str:
+    """Return a number without the zero before its point; by default two digits, "" for NaN."""
+    if math.isnan(value):
+        return ""
+    if digits is None:
+        digits = min(3, max(0, 1 - math.floor(math.log10(abs(value))))) if value else 0
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:,.{digits}f}")
+
+
+def budgets(numbers: Iterable[float]) -> list[str]:
+    """Return the heads of columns of evaluations a player."""
+    first, *others = (f"{number:g}" for number in numbers)
+    return [f"N = {first}", *others]
 
 
 def save_picture(name: str, draw: Callable[[str], Any]) -> None:
@@ -40,8 +112,3 @@ def save_picture(name: str, draw: Callable[[str], Any]) -> None:
         figure = draw(_COLOUR)
         figure.savefig(IMAGES / f"{name}.svg", transparent=True, metadata={"Date": None})
         plt.close(figure)
-
-
-def image(name: str, described: str) -> str:
-    """Return what shows a picture of `save_picture` on a page of the documentation."""
-    return f"![{described}](images/{name}.svg)"

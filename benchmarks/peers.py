@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import shap
-from games import BoolArray, FloatArray, IntArray, LargeGame
+from games import BoolArray, FloatArray, LargeGame
 from sklearn.linear_model import LassoCV, Ridge
 
 import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms
@@ -177,17 +177,13 @@ class ShapiqWorker:
         budget: int,
         seed: int,
         of_size: int = 1,
-    ) -> tuple[FloatArray, int, float]:
+    ) -> FloatArray:
         """Explain one row.
 
         Returns
         -------
         array, (M,), or (T,)
             The values, or the interactions of all sets of `of_size` players.
-        int
-            Distinct coalitions that it asked for.
-        float
-            Seconds that it took, those of the model apart.
 
         Raises
         ------
@@ -208,8 +204,7 @@ class ShapiqWorker:
             message = self.from_worker.recv_bytes()
             kind, rest = message[:1], message[1:]
             if kind == b"=":
-                found = np.frombuffer(rest)
-                return found[:-1], n_asked, float(found[-1])
+                return np.frombuffer(rest)
             if kind == b"!":
                 raise UnusableBudgetError(rest.decode())
             packed = np.frombuffer(rest, dtype=np.uint8).reshape(-1, n_bytes)
@@ -327,43 +322,49 @@ def by_permutation(game: CountedGame, budget: int, seed: int) -> Answer:
     return Answer(np.asarray(explainer(row, max_evals=budget, silent=True).values)[0])
 
 
+def with_tree(explainer: type, clustering: FloatArray) -> Explain:
+    """Return a contender that explains by an explainer of shap's kind on a tree."""
+
+    def contender(game: CountedGame, budget: int, seed: int) -> Answer:
+        background, row = game.columns
+        masker = shap.maskers.Partition(background, clustering=clustering)
+        is_theirs = explainer is shap.explainers.Partition
+        np.random.seed(seed)  # noqa: NPY002 # Partition breaks ties by it
+        made = explainer(game, masker, **({} if is_theirs else {"seed": seed}))
+        # Partition counts the ends apart.
+        limit = budget - 2 if is_theirs else limit_of(budget)
+        found = made(row, max_evals=limit, silent=True)
+        return Answer(np.asarray(found.values)[0])
+
+    return contender
+
+
 def by_partition(game: CountedGame, budget: int, seed: int) -> Answer:
     """Explain by shap's PartitionExplainer, on a tree that halves the line of the players."""
-    background, row = game.columns
-    masker = shap.maskers.Partition(background, clustering=halving_tree((game.game.n_players,)))
-    explainer = shap.PartitionExplainer(game, masker)
-    # It evaluates pairs, and one more than it may.
-    return Answer(np.asarray(explainer(row, max_evals=budget - 2, silent=True).values)[0])
+    tree = halving_tree(game.game.n_players)
+    return with_tree(shap.explainers.Partition, tree)(game, budget, seed)
 
 
-def halving_tree(shape: tuple[int, ...]) -> FloatArray:
-    """Return scipy's form of the tree that halves a grid along its longer side, again and again."""
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    merges: list[tuple[float, float, float, float]] = []
+def halving_tree(n_players: int) -> FloatArray:
+    """Return scipy's form of the tree that halves a line, again and again."""
+    merges: list[tuple[float, ...]] = []
 
-    def merge(block: IntArray) -> int:
-        if block.size == 1:
-            return int(block.item())
-        axis = int(np.argmax(block.shape))
-        first, second = np.array_split(block, 2, axis)
-        own = merge(first), merge(second)
-        merges.append((*own, float(block.size), float(block.size)))
-        return int(places.size + len(merges) - 1)
+    def merge(start: int, end: int) -> int:
+        if end - start == 1:
+            return start
+        middle = start + (end - start + 1) // 2
+        merges.append((merge(start, middle), merge(middle, end), end - start, end - start))
+        return n_players + len(merges) - 1
 
-    merge(places)
-    return np.array(merges)
+    merge(0, n_players)
+    return np.array(merges, dtype=np.float64)
 
 
 def by_shapiq(
     worker: ShapiqWorker, approximator: Approximator, game: CountedGame, budget: int, seed: int
 ) -> Answer:
     """Explain by an approximator of shapiq, in its environment."""
-    found, _, _ = worker.explain(approximator, game, game.game.n_players, budget, seed)
-    return Answer(found)
-
-
-def _shapley(**options: object) -> Callable[[int, int], dict[str, object]]:
-    return lambda n_players, budget: {"index": "SV", "max_order": 1, **options}
+    return Answer(worker.explain(approximator, game, game.game.n_players, budget, seed))
 
 
 OURS: dict[str, Explain] = {
@@ -379,10 +380,11 @@ PEERS: dict[str, Explain] = {
     PARTITION: by_partition,
 }
 SHAPIQ: dict[str, Approximator] = {
-    "shapiq, OddSHAP": Approximator("OddSHAP", lambda n_players, budget: {"interaction_factor": 5}),
+    "shapiq, OddSHAP": Approximator("OddSHAP", _fixed(interaction_factor=5)),
     # Without the search of hyperparameters, which takes minutes.
-    "shapiq, ProxySPEX": Approximator("ProxySPEX", _shapley(pairing_trick=True, hpo=False)),
-    "shapiq, SPEX": Approximator("SPEX", _shapley()),
+    "shapiq, ProxySPEX": Approximator(
+        "ProxySPEX", _fixed(**_SHAPLEY, pairing_trick=True, hpo=False)
+    ),
 }
 
 
@@ -394,21 +396,13 @@ def all_contenders(worker: ShapiqWorker | None) -> dict[str, Explain]:
     return found
 
 
-def explain(
-    contender: Explain, game: LargeGame, budget: int, seed: int
-) -> tuple[Answer, float, float] | None:
-    """Return an answer, its own seconds and those of the model; None if the budget is refused.
-
-    Seconds are of this process's processor, without those of shapiq in its own process.
-    """
+def explain(contender: Explain, game: LargeGame, budget: int, seed: int) -> Answer | None:
+    """Return an answer; None if the budget is refused, or exceeded."""
     counted = CountedGame(game)
-    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small budgets
         try:
             answer = contender(counted, budget, seed)
         except (ValueError, UnusableBudgetError, np.linalg.LinAlgError):
             return None
-    if counted.n_evaluations > budget:
-        return None
-    return answer, time.process_time() - started - counted.seconds, counted.seconds
+    return answer if counted.n_evaluations <= budget else None

@@ -45,8 +45,7 @@ class Workload:
     @property
     def table(self) -> npt.NDArray[Any]:
         """The rows as shap takes them, (R, D)."""
-        table: npt.NDArray[Any] = self.rows.flatten(1).numpy()
-        return table
+        return self.rows.flatten(1).numpy()
 
     @property
     def masker(self) -> Any:
@@ -102,8 +101,7 @@ class TextCNN(nn.Module):
         """Return scores, (n, 1)."""
         embedded = self.embedding(words.long()).transpose(1, 2)
         pooled = [torch.relu(layer(embedded)).amax(dim=2) for layer in self.convolutions]
-        scores: Tensor = self.last(torch.cat(pooled, dim=1))
-        return scores
+        return self.last(torch.cat(pooled, dim=1))
 
 
 class SmallTransformer(nn.Module):
@@ -119,8 +117,7 @@ class SmallTransformer(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         """Return scores, (n, 1)."""
         hidden = self.layers(self.embedding(words.long())).mean(dim=1)
-        scores: Tensor = self.last(hidden)
-        return scores
+        return self.last(hidden)
 
 
 def _tabular_network() -> Workload:
@@ -152,26 +149,17 @@ def _image_network() -> Workload:
     return Workload(module, torch.rand(8, 1, 28, 28), zero, 500, squares[None])
 
 
-def _words(module: nn.Module, n_words: int, n_rows: int, budget: int) -> Workload:
-    words = torch.randint(1, N_WORDS, (n_rows, n_words))
-    return Workload(module, words, torch.zeros_like(words[:1]), budget, uses_masker=True)
-
-
-def _text_network() -> Workload:
+def _words(make: Callable[[], nn.Module], n_words: int) -> Workload:
     torch.manual_seed(0)
-    return _words(TextCNN(), 100, 4, 500)
-
-
-def _transformer() -> Workload:
-    torch.manual_seed(0)
-    return _words(SmallTransformer(), 32, 4, 500)
+    module, words = make(), torch.randint(1, N_WORDS, (4, n_words))
+    return Workload(module, words, torch.zeros_like(words[:1]), 500, uses_masker=True)
 
 
 WORKLOADS: dict[str, Callable[[], Workload]] = {
-    "tabular-network": _tabular_network,
-    "trees-1-background": lambda: _boosted_trees(1, 500),
-    "trees-100-background": lambda: _boosted_trees(100, 100),
-    "image-49-superpixels": _image_network,
-    "text-100-words": _text_network,
-    "transformer": _transformer,
+    "network of a table, 200 rows": _tabular_network,
+    "text of 100 words": lambda: _words(TextCNN, 100),
+    "small transformer": lambda: _words(SmallTransformer, 32),
+    "boosted trees, 200 rows": lambda: _boosted_trees(1, 500),
+    "the same, 100 background rows": lambda: _boosted_trees(100, 100),
+    "CNN, 49 superpixels": _image_network,
 }

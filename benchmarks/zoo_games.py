@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from games import BoolArray, FloatArray, IntArray
+from games import FloatArray, IntArray, all_coalitions
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -25,13 +25,6 @@ Maker = Callable[[int, np.random.Generator], FloatArray]
 _POINTS, _FEW_REFERENCES, _NOISE = 400, 4, 0.3
 _WIDTH = 8
 """Numbers of the embedding of a player, in attention."""
-
-
-def all_coalitions(n_players: int) -> BoolArray:
-    """Return all coalitions, (2^M, M); bit j of the index is player j."""
-    indices = np.arange(2**n_players)
-    every: BoolArray = (indices[:, None] >> np.arange(n_players)) % 2 == 1
-    return every
 
 
 def _of_rows(function: Callable[[FloatArray], Any], rng: np.random.Generator, n: int) -> FloatArray:
@@ -86,8 +79,7 @@ def _attention(n_players: int, rng: np.random.Generator) -> FloatArray:
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
         weights /= weights.sum(axis=2, keepdims=True)
         hidden = embedded + np.tanh(weights @ embedded @ outer)
-        pooled: FloatArray = hidden.mean(axis=1) @ output
-        return pooled
+        return hidden.mean(axis=1) @ output
 
     def function(inputs: FloatArray) -> FloatArray:
         return np.concatenate([of_block(part) for part in np.array_split(inputs, 16)])
@@ -190,8 +182,7 @@ def _of_terms(draw: TermDraws) -> Maker:
 def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return a vote of random shares that needs more than half of all."""
     shares = shares_of_vote(n_players, rng)
-    values: FloatArray = (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
-    return values
+    return (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
 
 
 def shares_of_vote(n_players: int, rng: np.random.Generator) -> IntArray:
@@ -205,8 +196,7 @@ def _parity(size: int) -> Maker:
     def make(n_players: int, rng: np.random.Generator) -> FloatArray:
         signs = 2.0 * all_coalitions(n_players) - 1
         members = rng.choice(n_players, min(size, n_players), replace=False)
-        values: FloatArray = signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
-        return values
+        return signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
 
     return make
 
@@ -243,8 +233,7 @@ def _trees(n_players: int, rng: np.random.Generator) -> FloatArray:
 
 def _random(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return independent values."""
-    values: FloatArray = rng.normal(size=2**n_players)
-    return values
+    return rng.normal(size=2**n_players)
 
 
 def _second_largest(numbers: FloatArray) -> FloatArray:
@@ -254,8 +243,7 @@ def _second_largest(numbers: FloatArray) -> FloatArray:
 
 def _sigmoid(numbers: FloatArray) -> FloatArray:
     """Return a steep sigmoid of the sum of each row."""
-    values: FloatArray = 1 / (1 + np.exp(8 * (0.25 * numbers.shape[1] - numbers.sum(axis=1))))
-    return values
+    return 1 / (1 + np.exp(8 * (0.25 * numbers.shape[1] - numbers.sum(axis=1))))
 
 
 TERMS: dict[str, TermDraws] = {
@@ -297,23 +285,20 @@ def _vote_of_quota(
 ) -> FloatArray:
     """Return a vote of random shares that needs more than a quota of all."""
     shares, quota = shares_of_vote(n_players, rng), rng.uniform(lowest, highest)
-    values: FloatArray = (all_coalitions(n_players) @ shares > quota * shares.sum()).astype(float)
-    return values
+    return (all_coalitions(n_players) @ shares > quota * shares.sum()).astype(float)
 
 
 def _bankruptcy(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return what is left of an estate for some creditors after all others are paid in full."""
     claims = rng.lognormal(size=n_players)
     estate = rng.uniform(0.2, 0.9) * claims.sum()
-    values: FloatArray = np.maximum(estate - ~all_coalitions(n_players) @ claims, 0.0)
-    return values
+    return np.maximum(estate - ~all_coalitions(n_players) @ claims, 0.0)
 
 
 def _airport(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return the largest of lognormal costs."""
     costs = rng.lognormal(sigma=rng.uniform(0.5, 2.0), size=n_players)
-    values: FloatArray = (all_coalitions(n_players) * costs).max(axis=1)
-    return values
+    return (all_coalitions(n_players) * costs).max(axis=1)
 
 
 def _ensemble(n_players: int, rng: np.random.Generator) -> FloatArray:
@@ -322,8 +307,7 @@ def _ensemble(n_players: int, rng: np.random.Generator) -> FloatArray:
     skills = rng.normal(0.4, 0.6, size=n_players)
     correct = np.where(skills + rng.normal(size=(_CLASSIFIED, n_players)) > difficulty, 1, -1)
     votes = all_coalitions(n_players).astype(float) @ correct.T
-    values: FloatArray = ((votes > 0) + 0.5 * (votes == 0)).mean(axis=1)
-    return values
+    return ((votes > 0) + 0.5 * (votes == 0)).mean(axis=1)
 
 
 def _distances(n_nodes: int, rng: np.random.Generator) -> FloatArray:

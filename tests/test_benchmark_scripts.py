@@ -1,6 +1,8 @@
 """The scripts of the benchmarks, which other tests do not run."""
 
+import argparse
 import ast
+import importlib
 import json
 import os
 import re
@@ -60,6 +62,82 @@ def test_the_readme_lists_all_commands():
     for page in (ROOT / "docs").glob("*.md"):
         named = set(re.findall(r"benchmarks/(\w+\.py)", page.read_text("utf-8")))
         assert named <= commands, page
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """Import what writes into pages."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("pages")
+
+
+def strings(name):
+    """Return the texts of a script, those of f-strings up to their first number."""
+    tree = ast.parse((FOLDER / f"{name}.py").read_text("utf-8"))
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+
+
+def test_every_command_writes_its_marks_by_the_options_that_pages_name():
+    commands = re.findall(r"^\| `(\w+)\.py` \|", README, re.MULTILINE)
+    known = {name: strings(name) for name in commands}
+    for name in commands:
+        text = (FOLDER / f"{name}.py").read_text("utf-8")
+        assert "pages.read_options(" in text, name
+        assert "pages.report(" in text, name
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        text = page.read_text("utf-8")
+        marks = re.findall(r"<!--([\w-]+)-->\n\n.+?\n\n<!--end-->", text, re.DOTALL)
+        assert len(marks) == text.count("<!--end-->"), page
+        for mark in marks:
+            wanted = {mark, mark.partition("-")[0] + "-"}
+            assert any(wanted & texts for texts in known.values()), mark
+        for name, line in re.findall(r"python benchmarks/(\w+)\.py(.*) --docs", text):
+            options = re.sub(r" --parts( \w+)+", "", line).strip()
+            assert not options or options in known[name], (page, line)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_accepted"),
+    [
+        ("", True),
+        ("--rows 5", False),
+        ("--quick", False),
+        ("--parts a --data elsewhere", True),
+        ("--rows 9 --shapiq-python here", True),
+        ("--rows 9", False),
+        ("--rows 5 --kept", True),
+    ],
+)
+def test_numbers_of_other_options_stay_out_of_pages(pages, monkeypatch, words, is_accepted):
+    parser = argparse.ArgumentParser()
+    for name in ("rows", "parts", "data", "shapiq-python"):
+        parser.add_argument(f"--{name}")
+    for name in ("quick", "kept"):
+        parser.add_argument(f"--{name}", action="store_true")
+    monkeypatch.setattr(sys, "argv", ["command", "--docs", *words.split()])
+    lines = ("", "--rows 9 --shapiq-python ENVIRONMENT")
+    if is_accepted:
+        assert pages.read_options(parser, *lines).docs
+    else:
+        with pytest.raises(SystemExit):
+            pages.read_options(parser, *lines)
+
+
+def test_a_table_goes_between_its_marks(pages, monkeypatch, tmp_path):
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    page, others = tmp_path / "docs" / "page.md", "<!--b-->\n\nkept\n\n<!--end-->\n"
+    for path, text in (
+        (page, f"A\n\n<!--a-->\n\nold\n\n<!--end-->\n{others}"),
+        (tmp_path / "README.md", ""),
+    ):
+        path.write_text(text)
+    table = pages.table(["x", *pages.budgets([2, 2.5])], [[1, *map(pages.short, (0.0663, -12.3))]])
+    pages.report(argparse.Namespace(docs=True), "a", table)
+    wanted = "| x | N = 2 | 2.5 |\n|---|---|---|\n| 1 | .066 | -12 |"
+    assert page.read_text() == f"A\n\n<!--a-->\n\n{wanted}\n\n<!--end-->\n{others}"
+    with pytest.raises(LookupError, match="mark c"):
+        pages.fill("c", table)
 
 
 def is_any(annotation):

@@ -60,6 +60,18 @@ class Comparison:
     claim: int = 0
 
 
+def difference(
+    quantity: str,
+    ours: float,
+    control: float,
+    leads: str | None = None,
+    theirs: float | None = None,
+    claim: int = 0,
+) -> Comparison:
+    """Return a comparison of differences: no side leads at 0."""
+    return Comparison(quantity, theirs, ours, control, 0.0, leads, False, claim)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The numbers of one network.

@@ -33,7 +33,7 @@ from torch import nn
 
 import captum_ext
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting, difference
 from .pictures import picture
 
 _PER_PLAYER = 4
@@ -131,8 +131,7 @@ def changes_by_masking(model: nn.Module, item: Input, attributions: FloatArray) 
     with torch.no_grad():
         target = int(model(item.inputs).argmax())
     odds = log_odds(model, item, present, target)
-    changes: FloatArray = odds - odds[0]
-    return changes
+    return odds - odds[0]
 
 
 @cache
@@ -166,9 +165,7 @@ def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
                 continue
             ours, control = (curves.mean(one) - curves.mean(other) for one in (leader, _PLAIN))
             quantity = f"change of log-odds by {leader} less that by {other}"
-            comparisons.append(
-                Comparison(quantity, None, ours, control, 0.0, "below", is_ratio=False)
-            )
+            comparisons.append(difference(quantity, ours, control, "below"))
     case = curves.case
     settings = {
         "model": f"{case.title}, accuracy {case.accuracy:.3f}",
@@ -264,14 +261,11 @@ def _table_2(setting: Setting) -> Outcome:
     found = _of_sentence(case.model, item)
     place = shown.index("not")
     alone = _alone(case.model, item, place)
-    comparisons = [
-        Comparison(
-            f"share of “not” in the negative class, by {name}", None,
-            float(values[place] / np.abs(values).max()), alone / float(np.abs(values).max()),
-            0.0, "above", False,
-        )
-        for name, values in found.items()
-    ]  # fmt: skip
+    comparisons = []
+    for name, values in found.items():
+        ours, control = (float(one / np.abs(values).max()) for one in (values[place], alone))
+        quantity = f"share of “not” in the negative class, by {name}"
+        comparisons.append(difference(quantity, ours, control, "above"))
     with torch.no_grad():
         probability = torch.softmax(case.model(ids), dim=1)[0, _NEGATIVE].item()
     settings = {
@@ -347,9 +341,9 @@ def _digits(setting: Setting) -> Outcome:
     }
     leader = "C-Shapley"
     comparisons = [
-        Comparison(
-            f"share of pixels near the digit by {leader} less that by {other}", None,
-            shares[leader] - shares[other], shares[_PLAIN] - shares[other], 0.0, "above", False,
+        difference(
+            f"share of pixels near the digit by {leader} less that by {other}",
+            shares[leader] - shares[other], shares[_PLAIN] - shares[other], "above",
         )
         for other in shares
         if other != leader
@@ -371,8 +365,7 @@ def _near(item: Input, values: FloatArray) -> float:
 def _first(item: Input, values: FloatArray) -> npt.NDArray[np.bool_]:
     """Return which pixels rank first."""
     ranks = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
-    first: npt.NDArray[np.bool_] = ranks < round(_MASKED * item.n_players)
-    return first
+    return ranks < round(_MASKED * item.n_players)
 
 
 def _settings(case: Case) -> dict[str, str]:
@@ -403,9 +396,7 @@ def _misclassified(setting: Setting) -> Outcome:
         return float(np.mean([changes_by_masking(case.model, *pair)[at] for pair in pairs]))
 
     quantity = f"change of log-odds of the wrong class, {_MASKED:.0%} of the pixels masked"
-    comparison = Comparison(
-        quantity, None, change(values), change(anything), 0.0, "below", is_ratio=False
-    )
+    comparison = difference(quantity, change(values), change(anything), "below")
     few = Case(case.name, case.title, case.model, case.accuracy, wrong)
     draw = partial(_draw_grid, few, {"C-Shapley": values})
     return Outcome((comparison,), _settings(case), notes=(note,), draw=draw)

@@ -34,7 +34,7 @@ from shapley_adapters.aggregation import (
 )
 from shapley_adapters.criteria import Neighbourhood, complexity, faithfulness, sensitivity
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting, difference
 from .pictures import picture
 
 _COLUMNS = ("max sensitivity", "average sensitivity", "faithfulness", "complexity")
@@ -101,8 +101,7 @@ class _TwoSides(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, 2)."""
         logits = self.network(x)
-        difference: Tensor = logits - logits.flip(1)
-        return difference
+        return logits - logits.flip(1)
 
 
 def _adult(setting: Setting, n_rows: int, n_pool: int) -> _Set:
@@ -269,9 +268,7 @@ def _comparisons(
 
     def below(quantity: str, gaps: Sequence[FloatArray], claim: int) -> None:
         ours, control = (float(np.nanmean(gap)) for gap in gaps)
-        comparisons.append(
-            Comparison(f"{name}: {quantity}", None, ours, control, 0.0, "below", False, claim)
-        )
+        comparisons.append(difference(f"{name}: {quantity}", ours, control, "below", claim=claim))
 
     for ava in (one for one in scores if one.startswith("AVA")):
         for column in (0, 1):

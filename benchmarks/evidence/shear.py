@@ -25,14 +25,15 @@ import scipy.special
 import scipy.stats
 import torch
 from data_files import parts
-from games import BoolArray, FloatArray, IntArray, TabulatedGame, core_game, tabulate
-from network_training import InputArray, LabelArray, accuracy, trained_network
-from torch import Tensor, nn
+from games import BoolArray, FloatArray, TabulatedGame, all_coalitions, core_game
+from models import ExplainedModel
+from network_training import Explained, LabelArray, accuracy, trained_network
+from torch import nn
 
 import captum_ext
 from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Comparison, Item, Outcome, Setting, difference
 from .pictures import draw_budgets, picture
 
 
@@ -53,76 +54,32 @@ BANK = TableFile("bank", "bank marketing", "bank_marketing/bank_marketing.csv.gz
 
 
 @dataclass(frozen=True)
-class ExplainedTable:
-    """A trained network, the rows to explain, and their games.
-
-    Attributes
-    ----------
-    table : TableFile
-        The file of the data.
-    network : nn.Module
-        Inputs to two logits.
-    rows : array, (R, D)
-        Encoded rows of the test part.
-    player_of_column : array, (D,)
-        The player of each column.
-    players : list of str
-        The names of the players.
-    accuracy : float
-        On the test part.
-    is_margin : bool
-        Whether f¹ − f⁰ is explained, or else f¹.
-    """
+class ExplainedTable(ExplainedModel):
+    """A trained network, the rows to explain, and the file of the data."""
 
     table: TableFile
-    network: nn.Module
-    rows: InputArray
-    player_of_column: IntArray
-    players: list[str]
-    accuracy: float
-    is_margin: bool = False
-
-    @property
-    def reference(self) -> InputArray:
-        """The values of absent columns, (1, D)."""
-        return np.zeros_like(self.rows[:1])
 
     @property
     def settings(self) -> dict[str, str]:
         """What the page says of all this."""
-        output = "f¹ − f⁰" if self.is_margin else "logit of class 1"
+        output = "f¹ − f⁰" if self.model.is_margin else "logit of class 1"
         return {
             "data": self.table.title,
             "network": f"softplus, accuracy {self.accuracy:.3f}, {output}",
             "rows": str(len(self.rows)),
         }
 
-    def predict(self, inputs: InputArray) -> FloatArray:
-        """Return the explained output, (B,)."""
-        with torch.no_grad():
-            output = self._output(torch.as_tensor(inputs, dtype=torch.float32))
-        return output.numpy().astype(np.float64)
-
-    def _output(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits[:, 1] - logits[:, 0] if self.is_margin else logits[:, 1]
-
-    def game(self) -> TabulatedGame:
-        """Return the values of all coalitions of all rows."""
-        return tabulate(self.predict, self.rows, self.reference, self.player_of_column)
-
     def cross_contributions(self) -> FloatArray:
         """Return η of Eq. 11, (R, M, M): the largest of the blocks of two players' columns."""
         x = torch.as_tensor(self.rows)
-        of_row = torch.func.hessian(lambda row: self._output(row[None])[0])
+        of_row = torch.func.hessian(lambda row: self.model(row[None])[0])
         hessians = torch.func.vmap(of_row, chunk_size=16)(x).detach().abs().numpy()
         distances = np.abs(self.rows)
         cross = hessians * distances[:, :, None] * distances[:, None, :]
         starts = np.flatnonzero(np.diff(self.player_of_column, prepend=-1))
         blocks = np.maximum.reduceat(np.maximum.reduceat(cross, starts, axis=1), starts, axis=2)
-        blocks[:, np.eye(len(self.players), dtype=bool)] = 0.0
-        scores: FloatArray = blocks.astype(np.float64)
-        return scores
+        blocks[:, np.eye(self.n_players, dtype=bool)] = 0.0
+        return blocks.astype(np.float64)
 
 
 def explained_table(
@@ -148,16 +105,11 @@ def explained_table(
     network = trained_network(
         f"{table.name}-softplus", make, inputs, targets, setting.cache, setting.seed
     )
-    sizes = [block.shape[1] for block in blocks.values()]
-    return ExplainedTable(
-        table=table,
-        network=network,
-        rows=inputs["test"][:n_rows],
-        player_of_column=np.repeat(np.arange(len(sizes)), sizes),
-        players=[str(name) for name in blocks],
-        accuracy=accuracy(network, inputs["test"], targets["test"]),
-        is_margin=is_margin,
-    )
+    rows = inputs["test"][:n_rows]
+    groups = {str(name): list(block) for name, block in blocks.items()}
+    known = accuracy(network, inputs["test"], targets["test"])
+    model = Explained(network, is_margin=is_margin)
+    return ExplainedTable(model, rows, np.zeros_like(rows[:1]), groups, known, table)
 
 
 def _softplus_network(n_columns: int) -> nn.Sequential:
@@ -186,7 +138,7 @@ def shear(scores: FloatArray, *, antithetic: bool = True) -> Estimate:
         n_cooperators = per_player.bit_length() - 2
         others = np.where(np.eye(n_players, dtype=bool), -np.inf, scores)
         cooperators = np.argsort(-others, axis=2, kind="stable")[:, :, :n_cooperators]
-        subsets = (np.arange(2**n_cooperators)[:, None] >> np.arange(n_cooperators)) % 2 == 1
+        subsets = all_coalitions(n_cooperators)
 
         # In binary order, subsets n and 2^K − 1 − n are complementary: so are their complements.
         half = rng.random((1, n_players, len(subsets) // 2, n_players)) < 0.5
@@ -201,8 +153,7 @@ def shear(scores: FloatArray, *, antithetic: bool = True) -> Estimate:
         gains = game((coalitions | own).reshape(flat)) - game((coalitions & ~own).reshape(flat))
         sizes = subsets.sum(axis=1)
         weights = [1 / ((n_cooperators + 1) * comb(n_cooperators, size)) for size in sizes]
-        values: FloatArray = gains.reshape(n_rows, n_players, -1) @ np.array(weights)
-        return values
+        return gains.reshape(n_rows, n_players, -1) @ np.array(weights)
 
     return estimate
 
@@ -247,8 +198,7 @@ def _kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> Boo
     weights = 1 / (sizes * (n_players - sizes))
     drawn = rng.choice(sizes, size=n_draws, p=weights / weights.sum())
     places = rng.random((n_draws, n_players)).argsort(axis=1)
-    coalitions: BoolArray = places < drawn[:, None]
-    return coalitions
+    return places < drawn[:, None]
 
 
 def _regression(game: TabulatedGame, coalitions: BoolArray) -> FloatArray:
@@ -261,8 +211,7 @@ def _regression(game: TabulatedGame, coalitions: BoolArray) -> FloatArray:
     sizes = coalitions.sum(axis=1)
     rest = game(coalitions[None]) - empty[:, None] - sizes * shares[:, None]  # (R, C)
     solution = np.linalg.lstsq(coalitions @ basis, rest.T, rcond=None)[0]
-    values: FloatArray = shares[:, None] + (basis @ solution).T
-    return values
+    return shares[:, None] + (basis @ solution).T
 
 
 def permutations(n_pairs_missing: int | None) -> Estimate:
@@ -285,8 +234,7 @@ def permutations(n_pairs_missing: int | None) -> Estimate:
         joined = places[:, None, :] < np.arange(n_players + 1)[:, None]
         values = game(joined.reshape(1, -1, n_players))
         gains = np.diff(values.reshape(len(game.table), -1, n_players + 1), axis=2)
-        means: FloatArray = np.take_along_axis(gains, places[None], axis=2).mean(axis=1)
-        return means
+        return np.take_along_axis(gains, places[None], axis=2).mean(axis=1)
 
     return estimate
 
@@ -340,7 +288,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class _Run:
-    """The games of a table, and the scores of all estimators.
+    """The scores of all estimators on a table.
 
     Attributes
     ----------
@@ -348,15 +296,8 @@ class _Run:
         (metric, estimator) to scores.
     """
 
-    explained: ExplainedTable
-    game: TabulatedGame
     settings: dict[str, str]
     scores: Mapping[tuple[str, str], FloatArray]
-
-    def means(self, metric: str, name: str) -> FloatArray:
-        """Return the mean score at each budget."""
-        means: FloatArray = self.scores[metric, name].mean(axis=(1, 2))
-        return means
 
     def ratio(self, name: str, other: str, index: int) -> float:
         """Return the absolute error over that of another estimator at one budget."""
@@ -373,7 +314,7 @@ class _Run:
 def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
     n_rows, n_seeds = (10, 2) if setting.is_quick else (n_rows, 4)
     explained = explained_table(table, setting, n_rows)
-    game = explained.game()
+    game = explained.tabulated()
     exact, scores_of_pairs = game.shapley_values(), explained.cross_contributions()
     estimates: dict[str, Estimate] = {
         _SHEAR: shear(scores_of_pairs),
@@ -391,7 +332,7 @@ def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
         of_budgets = [_scores(estimate, game, exact, n, n_seeds) for n in _PER_PLAYER]
         for metric in of_budgets[0]:
             scores[metric, name] = np.array([one[metric] for one in of_budgets])
-    return _Run(explained, game, {**explained.settings, "draws": str(n_seeds)}, scores)
+    return _Run({**explained.settings, "draws": str(n_seeds)}, scores)
 
 
 def _scores(
@@ -443,15 +384,13 @@ def _antithetic(setting: Setting) -> Outcome:
     runs = {CENSUS: _run(CENSUS, setting, _ROWS), BANK: _run(BANK, setting, _BANK_ROWS)}
     comparisons = [
         Comparison(
-            f"{table.title}: error of APS over that of SHEAR, N = {per_player}",
-            None,
-            run.ratio(_ANTITHETIC, _SHEAR, index),
-            run.ratio(_AS_RELEASED, _SHEAR, index),
+            f"{table.title}: error of APS over that of SHEAR, N = {per_player}", None,
+            run.ratio(_ANTITHETIC, _SHEAR, index), run.ratio(_AS_RELEASED, _SHEAR, index),
             leads="below",
         )
         for table, run in runs.items()
         for index, per_player in enumerate(_PER_PLAYER)
-    ]
+    ]  # fmt: skip
     return Outcome(comparisons, runs[CENSUS].settings)
 
 
@@ -469,24 +408,13 @@ def _figure_3(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
 
 
 def _lead(
-    run: _Run,
-    metric: str,
-    name: str,
-    index: int,
-    theirs: float | None = None,
-    claim: int = 0,
+    run: _Run, metric: str, name: str, index: int, theirs: float | None = None, claim: int = 0
 ) -> Comparison:
     """Return SHEAR's score less another's; the paper says that SHEAR leads."""
-    return Comparison(
-        f"{metric} of SHEAR less that of {name}, N = {_PER_PLAYER[index]}",
-        theirs,
-        run.lead(metric, _SHEAR, name, index),
-        run.lead(metric, _PLAIN, name, index),
-        neutral=0.0,
-        leads="below" if metric == _ERROR else "above",
-        is_ratio=False,
-        claim=claim,
-    )
+    quantity = f"{metric} of SHEAR less that of {name}, N = {_PER_PLAYER[index]}"
+    ours, control = (run.lead(metric, one, name, index) for one in (_SHEAR, _PLAIN))
+    leads = "below" if metric == _ERROR else "above"
+    return difference(quantity, ours, control, leads, theirs, claim)
 
 
 def _ablation(setting: Setting) -> Outcome:
@@ -531,7 +459,7 @@ def _figure_4e(setting: Setting) -> Outcome:
         "rank correlation over random sets, for one row and feature": within,
     }
     comparisons = [
-        Comparison(quantity, None, ours, control, 0.0, "below", is_ratio=False)
+        difference(quantity, ours, control, "below")
         for quantity, (ours, control) in quantities.items()
     ]
     note = (
@@ -568,14 +496,11 @@ def _figure_4f(setting: Setting) -> Outcome:
     errors /= n_rows * n_players
     comparisons = [
         Comparison(
-            f"error with SHEAR's cooperators over that with random ones, K = {n}",
-            None,
-            float(errors[0, n] / errors[1, n]),
-            float(errors[2, n] / errors[1, n]),
-            leads="below",
+            f"error with SHEAR's cooperators over that with random ones, K = {n}", None,
+            float(errors[0, n] / errors[1, n]), float(errors[2, n] / errors[1, n]), leads="below",
         )
         for n in range(1, n_players - 1)
-    ]
+    ]  # fmt: skip
     return Outcome(comparisons, explained.settings, draw=partial(_draw_4f, errors[:2]))
 
 
@@ -583,13 +508,13 @@ def _figure_4f(setting: Setting) -> Outcome:
 def _census(setting: Setting, is_margin: bool = False) -> tuple[ExplainedTable, TabulatedGame]:
     n_rows = 5 if setting.is_quick else 40
     explained = explained_table(CENSUS, setting, n_rows, is_margin=is_margin)
-    return explained, explained.game()
+    return explained, explained.tabulated()
 
 
 def _value_among(table: FloatArray, player: int, cooperators: FloatArray) -> float:
     """Return the Shapley value of a player in the game of it and its cooperators (Eq. 13)."""
     n = len(cooperators)
-    subsets = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+    subsets = all_coalitions(n)
     indices = subsets @ (1 << np.asarray(cooperators, dtype=np.intp)) if n else np.zeros(1, np.intp)
     sizes = subsets.sum(axis=1)
     weights = 1 / ((n + 1) * scipy.special.comb(n, sizes))
@@ -605,7 +530,7 @@ def _figure_5(setting: Setting) -> Outcome:
     row = int(np.argmin(np.abs(grand - empty - _SUM)))
     found = shear(explained.cross_contributions())(game, 16, np.random.default_rng(0))[row]
     plain = permutations(None)(game, 16, np.random.default_rng(0))[row]
-    players = explained.players
+    players = list(explained.groups)
     order = np.argsort(-np.abs(exact[row]))
 
     def in_top(values: FloatArray) -> float:
@@ -630,9 +555,9 @@ def _figure_5(setting: Setting) -> Outcome:
             "how many of the three are the longest bars", 3.0,
             in_top(found), in_top(shuffled), None, claim=2,
         ),
-        Comparison(
-            "mean contribution of sex among men", None,
-            float(sex[is_man].mean()), float(sex[~is_man].mean()), 0.0, "above", False, claim=3,
+        difference(
+            "mean contribution of sex among men",
+            float(sex[is_man].mean()), float(sex[~is_man].mean()), "above", claim=3,
         ),
     ]  # fmt: skip
     note = f"The paper's row is not named; this one has the sum nearest to its {_SUM}."
@@ -642,8 +567,8 @@ def _figure_5(setting: Setting) -> Outcome:
 
 def _draw(run: _Run, metric: str, path: Path) -> None:
     means = {
-        name: run.means(kind, name)
-        for kind, name in run.scores
+        name: scores.mean(axis=(1, 2))
+        for (kind, name), scores in run.scores.items()
         if kind == metric and not (metric == _ERROR and name in ("KS", "KS-Pair"))
     }
     draw_budgets(path, (7, 4.5), 100, _PER_PLAYER, means, metric)
@@ -777,7 +702,7 @@ def _figure_4(table: TableFile, setting: Setting) -> Outcome:
     """Compare rows a second with those of SHEAR, one row in a call as in the authors' code."""
     n_rows = 3 if setting.is_quick else 10
     explained = explained_table(table, setting, n_rows)
-    exact = explained.game().shapley_values()
+    exact = explained.tabulated().shapley_values()
     found = {
         (name, n): _pace(explained, exact, name, n) for name in _ESTIMATORS for n in _PER_PLAYER
     }
@@ -802,13 +727,13 @@ def _pace(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tu
     kind, options = _ESTIMATORS[name]
     rows = torch.as_tensor(explained.rows)
     mask = torch.as_tensor(explained.player_of_column)[None]
-    method = kind(explained.network, seed=0, **options)
+    method = kind(explained.model.network, seed=0, **options)
     values, seconds = [], []
     for row in rows:
         started = time.process_time()
         method.attribute(
             row[None], baselines=0, target=1, feature_mask=mask,
-            n_samples=n * len(explained.players) + 2,
+            n_samples=n * explained.n_players + 2,
         )  # fmt: skip
         seconds.append(time.process_time() - started)
         values.append(method.last_estimate.values[0, :, 0])

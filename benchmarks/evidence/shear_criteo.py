@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import shapley_adapters as core
 from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
-from .items import Comparison, Item, Outcome, Setting
+from .items import Comparison, Item, Outcome, Setting, difference
 from .pictures import draw_budgets
 from .shear import LEAST_ERROR
 
@@ -63,8 +63,7 @@ class DeepFM(nn.Module):
         total = embedded.sum(1)
         pairs = 0.5 * (total**2 - (embedded**2).sum(1)).sum(1)
         first = (self.linear(places)[:, :, 0] * values).sum(1)
-        logits: Tensor = first + pairs + self.hidden(embedded.flatten(1))[:, 0]
-        return logits
+        return first + pairs + self.hidden(embedded.flatten(1))[:, 0]
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,7 @@ def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
 def _as_released(values: Callable[[str, int, int], FloatArray], n: int, seed: int) -> FloatArray:
     """Return the mean of N orders of which two, as in the authors' code, have no reverse."""
     paired, single = values(_ANTITHETIC, n - 2, seed), values(_PLAIN, 2, seed + 1000)
-    mean: FloatArray = ((n - 2) * paired + 2 * single) / n
-    return mean
+    return ((n - 2) * paired + 2 * single) / n
 
 
 def _figure(is_ranking: bool, setting: Setting) -> Outcome:
@@ -197,7 +195,7 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
             if is_ranking:
                 quantity = f"{metric} of {_SHEAR} less that of {name}, N = {per_player}"
                 gaps = float(own - other), float(plain - other)
-                comparisons.append(Comparison(quantity, None, *gaps, 0.0, "above", False))
+                comparisons.append(difference(quantity, *gaps, "above"))
             else:
                 quantity = f"{metric} of {name} over that of {_SHEAR}, N = {per_player}"
                 ratios = float(other / own), float(other / plain)

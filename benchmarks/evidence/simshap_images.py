@@ -17,12 +17,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from games import FloatArray
+from network_training import kept_or_trained
 from scipy.ndimage import gaussian_filter
 from torch import Tensor, nn
 
 import captum_ext
 
-from .items import Claim, Comparison, Item, Outcome, Setting
+from .items import Claim, Item, Outcome, Setting, difference
 
 GRID = 16
 """Regions along a side, of 2 × 2 pixels."""
@@ -85,20 +86,15 @@ def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -
         Path(__file__).read_bytes() + f"{epochs} {torch.__version__} {seed}".encode()
     )
     path = cache_folder / f"cifar-masked-{key.hexdigest()[:12]}.pt"
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = _network()
-        if path.is_file():
-            network.load_state_dict(torch.load(path, weights_only=True))
-            return network.eval()
+
+    def learn(network: nn.Sequential) -> None:
         n_steps = epochs * -(-len(x) // 64)
         optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.02)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, n_steps)
         for _ in range(epochs):
             for batch in torch.randperm(len(x)).split(64):
-                some = torch.where(
-                    torch.rand(len(batch), 1, 1, 1) < 0.5, x[batch].flip(3), x[batch]
-                )
+                is_mirrored = torch.rand(len(batch), 1, 1, 1) < 0.5
+                some = torch.where(is_mirrored, x[batch].flip(3), x[batch])
                 share = torch.rand(len(batch), 1, 1, 1)
                 present = torch.rand(len(batch), 1, GRID, GRID) < torch.clamp(1.5 * share, max=1.0)
                 masked = some * nn.functional.interpolate(present.float(), scale_factor=2)
@@ -107,9 +103,8 @@ def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -
                 loss.backward()
                 optimizer.step()
                 schedule.step()
-    cache_folder.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), path)
-    return network.eval()
+
+    return kept_or_trained(_network, path, seed, learn)
 
 
 def _network() -> nn.Sequential:
@@ -145,8 +140,7 @@ def curves(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]
 def _scaled(values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return curves from 0 to 1; NaN where the ends are close together."""
     change = np.where(high - low < _LEAST_CHANGE, np.nan, high - low)
-    scaled: FloatArray = (values - low) / change
-    return scaled
+    return (values - low) / change
 
 
 def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
@@ -155,14 +149,12 @@ def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
     with torch.no_grad():
         found = torch.cat([of_images.network(some) for some in inputs.flatten(0, 1).split(512)])
     targets = of_images.targets.repeat_interleave(n_steps)
-    picked: FloatArray = found.gather(1, targets[:, None]).reshape(-1, n_steps).double().numpy()
-    return picked
+    return found.gather(1, targets[:, None]).reshape(-1, n_steps).double().numpy()
 
 
 def area(scaled: FloatArray) -> FloatArray:
     """Return the area under each curve, (images,)."""
-    areas: FloatArray = ((scaled[:, 1:] + scaled[:, :-1]) / 2).mean(axis=1)
-    return areas
+    return ((scaled[:, 1:] + scaled[:, :-1]) / 2).mean(axis=1)
 
 
 _SIM, _RANDOM = "SimSHAP", "at random"
@@ -221,8 +213,7 @@ def _by_network(setting: Setting, kind: str, changed: tuple[tuple[str, Any], ...
         of_images.shown, baselines=0, target=of_images.targets, feature_mask=of_images.mask,
         return_input_shape=False,
     )  # fmt: skip
-    attributions: FloatArray = found.detach().double().numpy()
-    return attributions
+    return found.detach().double().numpy()
 
 
 def _by_captum(setting: Setting) -> dict[str, FloatArray]:
@@ -252,8 +243,7 @@ def _by_captum(setting: Setting) -> dict[str, FloatArray]:
 def _pooled(found: Tensor) -> FloatArray:
     """Return the sum over colours, averaged over the pixels of each region."""
     regions = nn.functional.avg_pool2d(found.detach().sum(1, keepdim=True), 2)
-    pooled: FloatArray = regions.flatten(1).double().numpy()
-    return pooled
+    return regions.flatten(1).double().numpy()
 
 
 @cache
@@ -289,9 +279,7 @@ def _table_3(setting: Setting) -> Outcome:
                 )
                 theirs = _PUBLISHED[_SIM][place] - _PUBLISHED[name][place]
                 quantity = f"area of {kind} by {_SIM} less that by {name}"
-                comparisons.append(
-                    Comparison(quantity, theirs, ours, control, 0.0, is_ratio=False, claim=place)
-                )
+                comparisons.append(difference(quantity, ours, control, theirs=theirs, claim=place))
     n_left_out = ", ".join(f"{int(np.isnan(areas[_SIM][kind]).sum())} of {kind}" for kind in _KINDS)
     note = (
         "Curves of the logit of the predicted class, scaled so that they run from 0 to 1 (from 1 "
@@ -323,7 +311,7 @@ def _tables_9_to_12(setting: Setting) -> Outcome:
             ours, control = (float(np.nanmean(one[kind] - base[kind])) for one in (areas, again))
             published = theirs[place] - _PUBLISHED_DEFAULT[place]
             quantity = f"area of {kind}, {name}, less that of the default"
-            comparisons.append(Comparison(quantity, published, ours, control, 0.0, is_ratio=False))
+            comparisons.append(difference(quantity, ours, control, theirs=published))
     note = (
         "Two settings of Table 9 (learning rate), one of Table 10 (epochs), one of Table 11 "
         "(batch) and two of Table 12 (share of the images); the captions of Tables 10 and 12 are "
@@ -346,7 +334,7 @@ def _figure_3(setting: Setting) -> Outcome:
             for those in (reference, np.roll(reference, 1, axis=0))
         )
         quantity = f"correlation of {name} with KernelSHAP-S over the regions"
-        comparisons.append(Comparison(quantity, None, ours, control, 0.0, "above", is_ratio=False))
+        comparisons.append(difference(quantity, ours, control, "above"))
     note = (
         f"The paper shows three images without numbers. Blue regions speak for the class. {_SHORT}"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from games import FloatArray, tabulate
+from games import FloatArray, ModelGame
 from sklearn.linear_model import LogisticRegression
 
 import shap_ext
@@ -73,15 +73,16 @@ def _iris(data: Path) -> tuple[FloatArray, FloatArray, LogisticRegression, float
     model = LogisticRegression().fit(inputs, labels)
     players, reference = np.arange(4), np.zeros((1, 4))
     exact = [
-        tabulate(partial(_probability, model, k), inputs, reference, players).shapley_values()
+        ModelGame(partial(_probability, model, k), inputs, reference, players)
+        .tabulated()
+        .shapley_values()
         for k in range(3)
     ]
     return inputs, np.stack(exact, axis=2), model, float(model.score(inputs, labels))
 
 
 def _probability(model: LogisticRegression, label: int, rows: FloatArray) -> FloatArray:
-    probabilities: FloatArray = model.predict_proba(rows)[:, label]
-    return probabilities
+    return model.predict_proba(rows)[:, label]
 
 
 def _by_network(
@@ -100,8 +101,7 @@ def _by_network(
         efficient=False,
         seed=setting.seed,
     )
-    values: FloatArray = explainer.fit(silent=True).stream(rows, silent=True)
-    return values
+    return explainer.fit(silent=True).stream(rows, silent=True)
 
 
 def _distance(values: FloatArray, exact: FloatArray) -> float:
