@@ -1,5 +1,7 @@
 """Values that are means of draws: the means, and the errors that they leave."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -328,7 +330,7 @@ def covariance_of_values(coalitions, rng):
 def test_values_without_complements_keep_the_covariances_of_their_errors():
     design, rng = core.OddGP().design(request_of(8, 12)), np.random.default_rng(0)
     covariance, errors = covariance_of_values(design.table.coalitions[0], rng)
-    games = _games(design, rng.normal(size=(1, 12, 1)), errors)
+    games: Any = _games(design, rng.normal(size=(1, 12, 1)), errors)
     order = np.concatenate([[0, 1], design.draws.positions[:, 0]])
     np.testing.assert_allclose(games.errors(0, 0), covariance[np.ix_(order, order)], atol=1e-12)
 

@@ -315,7 +315,7 @@ def test_forests_with_columns_that_tell_all_or_nothing():
 
 def test_a_split_is_kept_where_a_t_test_finds_a_difference():
     rng = np.random.default_rng(3)
-    cells = np.repeat(np.float32([0, 1]), [4, 5])[:, None]
+    cells = np.repeat([0.0, 1.0], [4, 5])[:, None].astype(np.float32)
     fitted = DecisionTreeRegressor(max_depth=1).fit(cells, cells[:, 0])
     kept, p_values = [], []
     for shift in np.linspace(0, 1, 500):
