@@ -49,6 +49,15 @@ EQUIVALENT = {
         "adapters/shapley_adapters/estimators/graph/union_contexts.py",
         "`(number + rank) % 2 != is_reversed` → `(number + rank) % 2 == is_reversed`",
     ): "equivalent: chance decides whether an order or its reverse comes first",
+    (
+        "adapters/shapley_adapters/amortized/unlike_rows.py",
+        "`rng.random(base.shape) < 0.5` → `rng.random(base.shape) <= 0.5`",
+    ): "equivalent: one of 2^53 numbers is 0.5",
+    (
+        "adapters/shapley_adapters/estimators/linear_algebra.py",
+        "`factor[-1].min() ** 2 > n_players * np.finfo(float).eps` → "
+        "`factor[-1].min() ** 2 >= n_players * np.finfo(float).eps`",
+    ): "equivalent: rounding decides at the threshold of rounding errors",
 }
 """Mutants that no test can catch, by file and change, and why."""
 NOT_CHANGED = 99
@@ -75,11 +84,12 @@ ARITHMETIC, COMPARISON, BOUNDARY = (
 def changes(tree: ast.AST) -> Any:
     """Yield kinds of change, the node, and what makes the change in the tree."""
     fields = [(node, *field) for node in ast.walk(tree) for field in ast.iter_fields(node)]
-    left_out = {  # texts of errors, annotations, and decorators
+    left_out = {  # texts of errors, annotations, decorators, and checks of lengths by zip
         id(inner)
         for node, name, value in fields
         if name in {"annotation", "returns", "decorator_list"}
         or isinstance(node, ast.Raise | ast.JoinedStr)
+        or (name == "value" and isinstance(node, ast.keyword) and node.arg == "strict")
         for root in (value if isinstance(value, list) else [value])
         for inner in ast.walk(root or ast.Pass())
     }

@@ -66,6 +66,10 @@ def test_groups_of_a_dict_and_repeated_values():
         Exact(MODEL), baselines, values, "the {first} {second} {third}", interactions=True
     )
     check_exact(result, oracle([(*a, b) for a in together for b in FEW[2]]))
+    two = [["dog"], ["ran"], FEW[2]]
+    check_exact(
+        explained(Exact(MODEL), ProductBaselines(two)), oracle(list(itertools.product(*two)))
+    )
 
 
 def test_equal_prompts_of_the_cases_are_read_once():

@@ -417,6 +417,7 @@ def test_held_out_rows_are_real_ones():
     assert len(held_out) == 6
     assert held_out.max() < 30
     np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))
+    assert len(split_rows(Training(validation_share=0.9), 3, 3)[1]) == 1
 
 
 # --- files ---

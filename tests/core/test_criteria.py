@@ -354,6 +354,11 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             "keep=0.1",
         ),
         (
+            lambda: Neighbourhood(1.0, points=np.ones((4, 2))).around(np.ones((1, 3)), seed=0),
+            InvalidArgumentError,
+            "2 numbers each, but rows hold 3",
+        ),
+        (
             lambda: sensitivity(np.zeros((1, 2)), np.ones((1, 3, 2)), relative=True),
             InvalidArgumentError,
             "row 0 is zero",

@@ -6,7 +6,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import end_points
 from shapley_adapters.estimators.cross_fitting import cross_fitted
-from shapley_adapters.estimators.pair_folds import draw_folds, pair_counts
+from shapley_adapters.estimators.pair_folds import _expected_numbers, draw_folds, pair_counts
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame, random_game
@@ -89,6 +89,10 @@ def check_folds(draws, n_players):
         for size in np.unique(draws.sizes[fold.indices]):
             of_size = fold.factors[draws.sizes[fold.indices] == size]
             assert np.ptp(of_size) == 0
+            # Where it is random whether the fold has a pair of the size, its share is unbiased.
+            expected, n_left = draws.expected[own, size].sum(), counts[size] - n_known[size]
+            if expected < 1 and len(of_size) < n_left:
+                assert of_size[0] * expected == pytest.approx(n_left / counts[size])
     assert sorted(held) == np.flatnonzero(draws.blocks >= 0).tolist()
 
 
@@ -101,6 +105,13 @@ def test_folds_may_hold_whatever_is_left(n_players, budget, planned):
     smaller = draws.within(planned or budget)
     assert smaller.n_folds >= min(3, budget // 2 - 1)
     check_folds(smaller, n_players)
+    assert (np.isinf(draws.expected).sum(axis=0) <= 1).all()  # a size is completed once
+
+
+def test_sizes_with_a_pair_for_each_block_have_whole_numbers():
+    numbers = _expected_numbers(np.array([0.0, 9.4, 10.6]), 20, 8)
+    np.testing.assert_array_equal(numbers, np.round(numbers))
+    np.testing.assert_array_equal(numbers.sum(axis=0), [0, 9, 11])
 
 
 def test_pairs_differ():

@@ -1,11 +1,14 @@
 """Least squares and random orders with half an evaluation to ten for each of many players."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import ShapleyExtWarning
 from shapley_adapters.estimators.protocol import DesignRequest
+from shapley_adapters.pipeline.background_plans import background_drawing
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, random_game
 
@@ -121,3 +124,15 @@ def test_less_than_an_order_is_warned_of(estimator):
     with pytest.warns(ShapleyExtWarning, match="budget=40 is little for 40 players: below 80"):
         found = estimate(lambda z: z @ weights, estimator, 40)
     assert found.prior_shares[0] == pytest.approx(20 / 39)  # 20 blocks of two players
+
+
+@pytest.mark.parametrize(
+    ("n_backgrounds", "rows", "takes_over"), [(20, 303, True), (20, 305, False), (19, 250, False)]
+)
+def test_orders_take_over_with_few_rows_of_many(n_backgrounds, rows, takes_over):
+    """Below 2 · 20 + 2.2 · 6 · 20 = 304 rows of the model, at 20 background rows or more."""
+    game: Any = FunctionGame(lambda z: z.sum(axis=1), 6)
+    game.n_backgrounds, game.has_single_outputs = n_backgrounds, True
+    settings = core.Settings(seed=0, max_model_rows=rows)
+    found = background_drawing(game, np.array([6]), core.LeastSquares(), settings)[2]
+    assert isinstance(found, core.RandomOrder) == takes_over

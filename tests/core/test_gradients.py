@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+import shapley_adapters as core
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp.fitting import maximised
 from shapley_adapters.estimators.odd_gp.gradients import (
     GradientPrior,
@@ -199,3 +201,10 @@ def test_a_game_without_any_effect_is_zero():
     found = solved(readings_of(plan, np.zeros(12), [(player,) for player in range(12)]))
     assert not found.values.any()
     assert not found.standard_errors.any()
+
+
+def test_more_than_512_players_have_no_gradients():
+    estimator = core.OddGP(gradients=True)
+    assert estimator.uses_gradients(512)
+    with pytest.raises(InvalidArgumentError, match="more than 512 features"):
+        estimator.uses_gradients(513)

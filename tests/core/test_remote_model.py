@@ -474,7 +474,7 @@ def test_bad_arguments(arguments, error, message):
 
 
 def test_bad_rows(tmp_path):
-    with pytest.raises(InvalidArgumentTypeError, match="takes rows as its first argument"):
+    with pytest.raises(InvalidArgumentTypeError, match="takes rows as its first argument.*float"):
         RemoteModel(curved)(3.0)
     texts = RemoteModel(lambda x: ["a"] * len(x), memory=tmp_path / "m", name="a")
     with pytest.raises(ModelOutputError, match="keeps numbers"):

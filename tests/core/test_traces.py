@@ -68,6 +68,7 @@ def test_rows_that_stop_early_have_traces_to_their_end():
     estimate = core.estimate(game, core.RandomOrder(), settings)
     np.testing.assert_array_equal(estimate.trace.evaluations[:, -1], estimate.evaluations)
     np.testing.assert_array_equal(estimate.trace.values[:, :, -1], estimate.values)
+    assert (estimate.trace.evaluations[:, -2] > 0).all()
 
 
 def test_enumerated_rows_have_one_point():

@@ -1,5 +1,7 @@
 """Values that are means of draws: the means, and the errors that they leave."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from shapley_adapters.estimators.graph.c_shapley import CShapley
 from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
 from shapley_adapters.estimators.graph.l_shapley import LShapley
 from shapley_adapters.estimators.graph.myerson import Myerson
+from shapley_adapters.estimators.odd_gp.estimator import _games
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
@@ -204,6 +207,9 @@ def test_answers_of_a_random_model():
         stated.append(errors.variances[0, :, 0])
     found, expected = np.mean(stated, axis=0), np.var(off, axis=0)
     assert 0.85 < found[2:].mean() / expected[2:].mean() < 1.15
+    assert errors.freedom == 0.5 * (drawn[0, 2:].sum(axis=1) - 1).sum()
+    labels = rng.integers(2, size=(1, 2**M, 4)).astype(float)
+    assert Draws(4, False).means(labels, table, drawn)[1].freedom == 0.5 * drawn[0, 2:].sum()
 
 
 def random_errors(seed=0):
@@ -319,6 +325,22 @@ def covariance_of_values(coalitions, rng):
         both[:, one] = (of_pair[0, 0] - of_pair[1, 1]) / 4
         both[:, other] = -both[:, one]
     return covariance, ValueErrors(odd, even, both)
+
+
+def test_values_without_complements_keep_the_covariances_of_their_errors():
+    design, rng = core.OddGP().design(request_of(8, 12)), np.random.default_rng(0)
+    covariance, errors = covariance_of_values(design.table.coalitions[0], rng)
+    games: Any = _games(design, rng.normal(size=(1, 12, 1)), errors)
+    order = np.concatenate([[0, 1], design.draws.positions[:, 0]])
+    np.testing.assert_allclose(games.errors(0, 0), covariance[np.ix_(order, order)], atol=1e-12)
+
+
+def test_orders_without_any_error_have_no_limit_of_freedom():
+    estimator = core.RandomOrder()
+    design = estimator.design(request_of(6, 40))
+    none = np.zeros((1, design.table.coalitions.shape[1], 1))
+    solution = estimator.solve_with_errors(design, none, ValueErrors(none, none, none, 5.0))
+    assert np.isinf(solution.degrees_of_freedom).all()
 
 
 def request_of(n_players, budget, **options):

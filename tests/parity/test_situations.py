@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import shap
+from scipy.special import logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -304,6 +305,7 @@ def by_name(model, method="predict", **further):
 LOGISTIC = LogisticRegression().fit(FRAME, ILL)
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0).fit(FRAME, ILL)
 BOOSTED, CATEGORIES = boosted(), boosted(with_categories(NUMBERS))
+THREE = LogisticRegression().fit(NUMBERS, NUMBERS[:, 3])
 PIPELINE = make_pipeline(StandardScaler(), LogisticRegression()).fit(FRAME, ILL)
 
 
@@ -502,6 +504,9 @@ EXPLAINED = [
     Row("log-odds of a forest that is certain",
         lambda: np.isfinite(of_numbers(FOREST, model_output="log_odds").values).all(),
         equals(True)),
+    Row("log-odds of three classes",
+        lambda: of_numbers(THREE, model_output="log_odds").values,
+        equals(lambda: of_numbers(lambda x: logit(THREE.predict_proba(x))).values, within=1e-9)),
     Row("an image without segments",
         lambda: explained(bright_square, shap.maskers.Image(0.0, (32, 32, 3)), IMAGES)[0].values[
             :, 4:8, 8:12].sum(),
