@@ -136,3 +136,17 @@ def test_orders_take_over_with_few_rows_of_many(n_backgrounds, rows, takes_over)
     settings = core.Settings(seed=0, max_model_rows=rows)
     found = background_drawing(game, np.array([6]), core.LeastSquares(), settings)[2]
     assert isinstance(found, core.RandomOrder) == takes_over
+
+
+def test_intervals_hold_where_effects_depend_on_how_many_players_are_present():
+    """Between one and two evaluations a player, in games that saturate; by their integral."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    held = []
+    for seed in range(6):
+        shares = 0.3 * np.random.default_rng(seed).random(N_PLAYERS) ** 2
+        absent = 1 - (nodes[:, None] + 1) / 2 * shares
+        exact = weights / 2 @ (shares * absent.prod(axis=1, keepdims=True) / absent)
+        game = lambda z, shares=shares: 1 - (1 - shares * z).prod(axis=1)  # noqa: E731
+        low, high = estimate(game, core.OddGP(), round(1.8 * N_PLAYERS)).interval()
+        held.append(((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean())
+    assert np.mean(held) > 0.9

@@ -205,6 +205,7 @@ def test_a_game_without_any_effect_is_zero():
 
 def test_more_than_512_players_have_no_gradients():
     estimator = core.OddGP(gradients=True)
-    assert estimator.uses_gradients(512)
+    assert estimator.uses_gradients(512, 1024) and core.OddGP().uses_gradients(512, 1024)
+    assert not core.OddGP().uses_gradients(513, 1026)
     with pytest.raises(InvalidArgumentError, match="more than 512 features"):
-        estimator.uses_gradients(513)
+        estimator.uses_gradients(513, 1026)

@@ -484,9 +484,10 @@ def test_seeds_relabel_the_players():
     assert (first != other).any()
 
 
+@pytest.mark.parametrize("choose", [design.chosen_halves, design.chosen_values])
 @pytest.mark.parametrize(("n_players", "n_values"), [(40, 60), (64, 200), (100, 40), (5, 8)])
-def test_few_values_are_of_halves_that_differ(n_players, n_values):
-    members = design.chosen_values(n_players, n_values, np.random.default_rng(0))
+def test_few_values_are_of_coalitions_that_differ(n_players, n_values, choose):
+    members = choose(n_players, n_values, np.random.default_rng(0))
     assert members.shape == (n_values, n_players)
     both = np.concatenate([members, ~members])
     assert len(np.unique(both, axis=0)) == len(both)
@@ -494,7 +495,7 @@ def test_few_values_are_of_halves_that_differ(n_players, n_values):
 
 
 def test_any_two_players_are_on_the_same_side_in_half_of_the_coalitions():
-    members = design.chosen_values(63, 62, np.random.default_rng(0))
+    members = design.chosen_halves(63, 62, np.random.default_rng(0))
     signs = np.where(members, 1.0, -1.0)
     gram = signs.T @ signs
     # One or two rows of the matrix are no part of it: those of no or of all players.

@@ -1,8 +1,10 @@
 """Which coalitions are evaluated.
 
-Below two evaluations a player, all are halves of the players. From there on, coalitions have their
-complements: single players first, which make games of pairs exact. With more pairs, the first ones
-are single players and halves, and say whether the effects of single players are those in halves:
+Below two evaluations a player, all are halves of the players; from one on, every eighth has a
+random size, because halves alone do not say how far effects depend on it. From two on, coalitions
+have their complements: single players first, which make games of pairs exact. With more pairs, the
+first ones are single players and halves, and say whether the effects of single players are those in
+halves:
 
 * they are alike: single players come first;
 * they are not, as in texts, votes or maxima: halves come first, until there is room for both.
@@ -54,11 +56,26 @@ _HALVES_EACH = 3
 Banzhaf values of nine kinds of games with 13 and 30 players, at 4 and 8 evaluations each: single
 players in place of both have 2.3 and 1.4 times the errors; 2 and 7 halves, 1.0 to 1.4 times."""
 
+_HALVES_ALONE = 7
+"""Halves for each coalition of a random size, below two evaluations a player. Without these, 95 %
+intervals hold .4 to .9 in attention and contexts of 30 to 200 players; with them, .88 to 1.0, and
+errors are .98 to 1.05 times as large, in attention 1.1 times. With one half for each, up to 1.6
+times. In pairs, from two evaluations on, they raise errors by .94 to 1.14, for intervals that are
+mostly as before."""
+
 _COUNTED = 24
 """Number of players up to which a budget may ask for a good part of all pairs."""
 
 
 def chosen_values(n_players: int, n_values: int, rng: np.random.Generator) -> CoalitionArray:
+    """Return coalitions without complements, (n, M): halves, and then some of a random size."""
+    halves = chosen_halves(n_players, n_values, rng)
+    begin = n_players + _HALVES_ALONE
+    members = _with_random_sizes(halves, begin, _HALVES_ALONE, n_players - 1, rng)
+    return members[first_of_each_pair(members)][:n_values]
+
+
+def chosen_halves(n_players: int, n_values: int, rng: np.random.Generator) -> CoalitionArray:
     """Return halves of the players, (n, M): rows of Hadamard matrices.
 
     Any two players are on the same side in a half of them.
@@ -140,13 +157,11 @@ def chosen_pairs(
     # Before the halves, whose number changes what is drawn later: a larger design begins as this.
     order, order_of_singles = rng.permutation(n_players), rng.permutation(n_players)
     singles = np.eye(n_players, dtype=bool)[order_of_singles]
-    halves = chosen_values(n_players, max(n_pairs, n_players), rng)
+    halves = chosen_halves(n_players, max(n_pairs, n_players), rng)
     first = np.concatenate([halves[:n_first], singles[:n_first]])
     if are_mostly_halves:
         pairs = _most_different(halves, first[:0])
-        places = np.arange(n_players, len(pairs), _HALVES_EACH)
-        sizes = rng.integers(1, n_players // 2 + 1, size=len(places))
-        pairs = np.insert(pairs, places, random_subsets(sizes, n_players, rng), axis=0)
+        pairs = _with_random_sizes(pairs, n_players, _HALVES_EACH, n_players // 2, rng)
     elif has_choice and not may_take_twos(n_players, n_pairs):
         pairs = np.concatenate([first, _most_different(halves[n_first:], first)])
     else:
@@ -191,6 +206,15 @@ def effects_are_alike(
     found = (halves**2).mean(axis=1)
     are_alike = (found >= _LEAST_SQUARES * expected) & (found <= _MOST_SQUARES * expected)
     return are_alike.mean(axis=1) >= 0.5
+
+
+def _with_random_sizes(
+    rows: CoalitionArray, begin: int, step: int, most: int, rng: np.random.Generator
+) -> CoalitionArray:
+    """Return coalitions with one of a random size, at most `most`, before each `step` others."""
+    places = np.arange(begin, len(rows), step)
+    sizes = rng.integers(1, most + 1, size=len(places))
+    return np.insert(rows, places, random_subsets(sizes, rows.shape[1], rng), axis=0)
 
 
 def _most_different(rows: CoalitionArray, first: CoalitionArray) -> CoalitionArray:

@@ -46,8 +46,8 @@ from .sparse_sets import n_watched
 WEIGHTS = ("learned", "equal")
 
 _FREEDOM_OF_FEW = 2.0
-"""Degrees of freedom of the errors if there are at most as many pairs as players, which hardly
-determine the scale of a game."""
+"""Least degrees of freedom of the errors, where more values than players hardly determine the scale
+of a game; otherwise as many as there are more."""
 
 _MOST_VALUES_OF_PAIRS = 2048
 """Pairs of complements that the interactions are given: the first, if there are more."""
@@ -440,9 +440,8 @@ class OddGP(Estimator[OddDesign]):
         if draws.is_paired:
             variances = variances + _variances_of_jumps(design, values, games, index)
         standard_errors = np.sqrt(variances)
-        freedom = found.freedom[:, None]
-        if len(games.signs) <= index.n_sets + 1:
-            freedom = np.minimum(freedom, _FREEDOM_OF_FEW)
+        n_beyond = len(games.signs) - index.n_sets - 1
+        freedom = np.minimum(found.freedom[:, None], max(_FREEDOM_OF_FEW, n_beyond))
         return Solution(means, standard_errors, freedom, prior_shares(means, standard_errors))
 
     def predict(

@@ -28,7 +28,7 @@ from ...interactions.indices import Index, single_players
 from ...workers import map_in_threads, n_threads_within_memory
 from ..pair_folds import CoalitionDraws
 from ..protocol import Passes, Solution
-from .design import chosen_pairs, chosen_values
+from .design import chosen_halves, chosen_pairs
 from .fitting import fitted, maximised
 from .games import of_fit
 from .posterior import errors_left_out
@@ -393,7 +393,7 @@ def plan_for(
         raise BudgetError(f"needs at least {fewest} evaluations for gradients.", fewest)
     n_passes, n_values = _sizes(n_players, budget, n_outputs, planned)
     everyone = np.ones((1, n_players), dtype=bool)
-    halves = chosen_values(n_players, n_passes + n_values, rng)
+    halves = chosen_halves(n_players, n_passes + n_values, rng)
     rows = np.concatenate([everyone, halves[: n_passes - 1]])
     if n_values >= n_players:
         rows = np.concatenate([rows, chosen_pairs(n_players, n_values + n_passes, rng)])
