@@ -209,19 +209,6 @@ def test_mixed_examples(net):
         two.fit((x[:, :2], x[:, 2:]))
 
 
-def test_mixed_examples_are_none_that_are_held_out(net):
-    x, seen = examples(60, N), []
-
-    def remembering(rows):
-        seen.append(rows.clone())
-        return net(rows)
-
-    made = SimShap(remembering, n_mixed_rows=200, **FEW).fit(x)
-    sources = (torch.cat(seen)[:, None] == x).any(dim=2)  # of each row, (…, 60)
-    mixed = sources[sources.sum(dim=1) > 1].any(dim=0)
-    assert (~mixed).sum() == round(60 * made.validation_share)
-
-
 def test_embeddings_know_the_features_of_a_mask(tmp_path):
     """Ids in another order than the numbers, several numbers of a feature, and whole numbers."""
     net = network(4, 2, dtype=torch.float32)
@@ -257,14 +244,6 @@ def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, targ
     assert ((values - truth).abs() <= 2.5 * errors).double().mean() > 0.88
     doubled = fitted.attribute(1.5 * x, target=target, return_standard_error=True)[1]
     assert doubled.mean() > errors.mean()
-
-
-@beyond
-def test_all_coalitions_give_the_exact_values(net, fitted):
-    x = examples(5, N, seed=6)
-    found, errors = fitted.attribute(x, target=0, n_samples=2**N, return_standard_error=True)
-    torch.testing.assert_close(found, Exact(net).attribute(x, target=0), atol=1e-5, rtol=1e-5)
-    assert (errors == 0).all()
 
 
 @beyond

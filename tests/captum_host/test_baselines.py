@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,41 +163,24 @@ def test_shear_finds_cooperators_over_a_distribution(cooperators):
 
 
 @pytest.mark.parametrize("takes_inputs", [False, True])
-def test_functions_are_called_once(takes_inputs):
-    net, calls = network(4), []
+@pytest.mark.parametrize("as_pair", [False, True])
+def test_functions_are_called_once_with_the_container_of_the_inputs(takes_inputs, as_pair):
+    inputs = (X, examples(B, 2, seed=2)) if as_pair else X
+    baselines = (BACKGROUND, examples(B, 2, seed=3)) if as_pair else BACKGROUND
+    calls: list[Any] = []
 
     def of_inputs(given):
         calls.append(given)
-        return BACKGROUND
+        return baselines
 
-    def of_nothing():
-        calls.append(None)
-        return BACKGROUND
+    def forward(a, b=None):
+        return a.prod(dim=1) * (1 if b is None else b[:, 0])
 
-    function = of_inputs if takes_inputs else of_nothing
-    made = Exact(net).attribute(X, baselines=function)
-    assert len(calls) == 1
-    if takes_inputs:
-        assert torch.equal(calls[0], X)  # a copy, into which it may write
-    assert torch.equal(made, Exact(net).attribute(X, baselines=BACKGROUND))
-
-
-def test_functions_get_the_container_of_the_inputs():
-    def forward(a, b):
-        return a.prod(dim=1) * b[:, 0]
-
-    y = examples(B, 2, seed=2)
-    got = []
-
-    def function(given):
-        got.append(given)
-        return tuple(part.mean(dim=0, keepdim=True) for part in given)
-
-    made = Exact(forward).attribute((X, y), baselines=function)
-    assert isinstance(got[0], tuple)
-    means = (X.mean(dim=0, keepdim=True), y.mean(dim=0, keepdim=True))
-    for part, wanted in zip(made, Exact(forward).attribute((X, y), baselines=means), strict=True):
-        assert torch.equal(part, wanted)
+    function = of_inputs if takes_inputs else lambda: of_inputs(None)
+    made = Exact(forward).attribute(inputs, baselines=function)
+    torch.testing.assert_close(calls, [inputs if takes_inputs else None], rtol=0, atol=0)
+    wanted = Exact(forward).attribute(inputs, baselines=baselines)
+    torch.testing.assert_close(made, wanted, rtol=0, atol=0)
 
 
 def test_errors_of_the_function_itself_are_not_dressed_up():

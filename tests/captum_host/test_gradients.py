@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -42,18 +41,6 @@ class Tokens(nn.Module):
     def forward(self, x):
         found = self.body(self.embed(x.reshape(len(x), -1, 2)))
         return self.head((found[0] if isinstance(found, tuple) else found).mean(dim=1))[:, 0]
-
-
-@pytest.mark.parametrize("n_samples", [10, 40, 150])
-def test_games_of_pairs_are_exact_from_three_passes_on(n_samples):
-    x = examples(3)
-    expected = x.clone()
-    expected[:, :-1] += x[:, :-1] * x[:, 1:] / 2
-    expected[:, 1:] += x[:, :-1] * x[:, 1:] / 2
-    method = OddGP(by_pairs, gradients=True, seed=0)
-    found, errors = method.attribute(x, n_samples=n_samples, return_standard_error=True)
-    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
-    assert not errors.any()
 
 
 def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coalitions():
@@ -354,18 +341,6 @@ def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
 def test_interactions_need_values_alone():
     with pytest.raises(InvalidArgumentError, match="interactions"):
         OddGP(NET, gradients=True, seed=0).interactions(examples(2), n_samples=300)
-
-
-def test_streams_and_batches_give_the_attributions_of_one_call(tmp_path):
-    x = examples(5)
-    method = OddGP(NET, gradients=True, seed=0)
-    options: Any = {"n_samples": 60}
-    expected = method.attribute(x, **options)
-    found = method.attribute_stream(x, tmp_path / "out.npz", chunk_size=2, **options)
-    np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)
-    frame = pd.DataFrame(x.numpy()).rename(columns=str)
-    of_frame = method.batch_function(frame.head(1), **options)(frame).filter(like="attribution_")
-    np.testing.assert_allclose(of_frame.iloc[:, :N], expected.flatten(1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("gradients", ["yes", None, 2])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import FastShap, SimShap, Surrogate
+from captum_ext import SimShap, Surrogate
 from captum_ext.attributions.surrogate import gathered
-from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
 from tests.helpers.signed_files import parts_of, signed
 
@@ -29,13 +29,6 @@ def path(tmp_path_factory):
 
 
 # --- files ---
-
-
-def test_files_of_another_method_are_refused_with_the_right_one(path):
-    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
-        FastShap(NET).load_trained(path)
-    with pytest.raises(InvalidArgumentError, match="labels='oddgp', not by simshap with 'contr"):
-        SimShap(NET, labels="controlled").load_trained(path)
 
 
 LAYOUTS = [
@@ -145,21 +138,18 @@ def test_targets_of_several_dimensions():
 # --- training ---
 
 
-def test_bars_appear_after_a_delay_unless_they_are_switched_off(capfd, monkeypatch):
+def test_bars_appear_after_a_delay_or_at_once_unless_they_are_switched_off(capfd, monkeypatch):
+    every = ("end points", "values of held-out rows", "labels of training rows", "fitting")
     SimShap(NET, **FEW).fit(X)  # too short
+    assert capfd.readouterr() == ("", "")
+    SimShap(NET, surrogate=True, **FEW).fit(X, show_progress=True)
+    shown = capfd.readouterr().err
+    assert all(f": {part}: 100%" in shown for part in every)
+    assert "Surrogate: outputs: 100%" in shown
     monkeypatch.setattr("captum_ext.attributions.surrogate._DELAY", 0.0)
     SimShap(NET, **FEW).fit(X, show_progress=False)
     Surrogate(NET, **FEW).fit(X, show_progress=False)
     assert capfd.readouterr() == ("", "")
     SimShap(NET, surrogate=True, **FEW).fit(X)
     shown = capfd.readouterr().err
-    for part in ("fitting", "outputs"):
-        assert f": {part}: 100%" in shown
-
-
-def test_bars_are_shown_at_once_where_they_are_asked_for(capfd):
-    SimShap(NET, surrogate=True, **FEW).fit(X, show_progress=True)
-    shown = capfd.readouterr().err
-    for part in ("end points", "values of held-out rows", "labels of training rows", "fitting"):
-        assert f": {part}: 100%" in shown
-    assert "Surrogate: outputs: 100%" in shown
+    assert ": fitting: 100%" in shown and ": outputs: 100%" in shown

@@ -259,19 +259,6 @@ def embeddings(model, rows, **options):
     )
 
 
-def test_embeddings_explain_steps_and_their_files(tmp_path):
-    new = np.random.default_rng(1).normal(size=(50, N)).astype(np.float32)
-    made = embeddings(steps, X, epochs=30).fit(silent=True)
-    found = made(new, silent=True).values
-    assert np.abs(found - exact(new, steps)).sum(axis=1).mean() < 1.0
-    refined = made(new, max_evals=24, error_bounds=True, silent=True)
-    assert np.abs(refined.values - exact(new, steps)).sum(axis=1).mean() < 0.5
-    assert (refined.error_std >= 0).all()
-    made.save_trained(tmp_path / "a")
-    loaded = shap_ext.SimShapExplainer(steps, REFERENCE, trained=tmp_path / "a")
-    np.testing.assert_array_equal(loaded(new, silent=True).values, found)
-
-
 def test_embeddings_need_the_feature_of_each_number_that_features_makes():
     def twice(rows):
         return np.concatenate([rows, rows**2], axis=1)

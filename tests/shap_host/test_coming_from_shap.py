@@ -11,7 +11,7 @@ from tests.shap_host.games import Seen, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming_from_shap.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-M, BACKGROUND, X = 12, rows(5, 12, seed=1), rows(1, 12)
+BACKGROUND, X = rows(5, 12, seed=1), rows(1, 12)
 
 
 def predict(x):

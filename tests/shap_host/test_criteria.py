@@ -135,15 +135,10 @@ def test_errors_rankings_and_log_odds():
         (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is missing"),
         (lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)), "model= is missing"),
         (
-            lambda: criteria.masked_log_odds(
-                VALUES, probability, BACKGROUND, X, value_function="raw"
-            ),
+            lambda: criteria.masked_log_odds(VALUES, probability, X, X, value_function="raw"),
             "'log_probability'",
         ),
-        (
-            lambda: criteria.faithfulness(VALUES, curved_columns, BACKGROUND, X),
-            "1 outputs, but the model has 3",
-        ),
+        (lambda: criteria.faithfulness(VALUES, curved_columns, X, X), "1 outputs, but the model"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(call, words):

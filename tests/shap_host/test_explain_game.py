@@ -4,12 +4,10 @@ import math
 import os
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import shap
 
-import shap_ext
 from shap_ext import RemoteModel, explain_game
 from shapley_adapters.errors import (
     BudgetError,
@@ -68,19 +66,6 @@ def test_functions_coroutines_and_sets_have_the_same_values(value):
     assert found.call.failed_coalitions == 0
 
 
-@pytest.mark.parametrize("name", ["waterfall", "bar"])
-def test_plots_show_names_and_error_bars(name):
-    found = explain_game(lambda c: np.cos(c @ np.arange(12)), 12, max_evals=90, error_bounds=True)
-    assert (found.error_std > 0).any()
-    for plots in (shap.plots, shap_ext.plots):
-        getattr(plots, name)(found, show=False)
-        labels = [text.get_text() for text in plt.gca().get_yticklabels()]
-        plt.close("all")
-        named = {text for text in labels if text and "other" not in text}
-        assert named <= set(found.feature_names)
-        assert len(named) > 5
-
-
 GROUPS = {"red": [4, 0], "blue": [1, 2, 5], "green": [3]}
 
 
@@ -117,17 +102,6 @@ def test_values_are_bit_for_bit_those_of_a_row_of_ones(algorithm):
     found = explain_game(model, 14, algorithm=algorithm, seed=3, **options)
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.error_std, expected.error_std)
-
-
-@pytest.mark.filterwarnings("ignore:max_evals=.* is little")
-@pytest.mark.parametrize("n_players", [1, 2, 40, 300, 2000])
-@pytest.mark.parametrize("share", [0.25, 2])
-def test_budgets_hold_for_any_number_of_players(n_players, share):
-    value = RemoteModel(lambda c: np.tanh(c.mean(axis=1)), rows_per_call=1000)
-    budget = max(8, int(share * n_players))
-    found = explain_game(value, n_players, seed=0, max_evals=budget, algorithm="randomorder")
-    assert value.usage.rows <= 1.05 * budget + 4  # some look for random answers
-    np.testing.assert_allclose(found.values.sum(), np.tanh(1), atol=1e-10)
 
 
 @pytest.mark.parametrize("index", ["banzhaf", ("beta", 4, 1)])

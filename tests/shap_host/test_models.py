@@ -107,20 +107,6 @@ def test_derivatives_with_groups_of_columns_and_images():
 
 
 @every_name
-@pytest.mark.parametrize("layer", [nn.Dropout(0.5), nn.BatchNorm1d(16)], ids=["dropout", "norm"])
-def test_training_mode_is_announced_and_kept(name, layer):
-    linear, activation, last = network(4)
-    net = nn.Sequential(linear, layer.double(), activation, last).train()
-    explainer = shap.Explainer(net, np.zeros((1, 4)), algorithm=name, seed=0)
-    with pytest.warns(ShapleyExtWarning, match="training mode"):
-        explainer(rows(1, 4))
-    assert net.training
-    assert layer.training
-    net.eval()
-    explainer(rows(1, 4))  # in silence
-
-
-@every_name
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
 def test_modules_keep_their_precision(name, dtype):
     seen = []

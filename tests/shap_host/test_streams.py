@@ -134,21 +134,6 @@ def test_sparse_rows_and_rows_of_images(tmp_path):
     assert_same(stream, of_images(images, max_evals=BUDGET, silent=True))
 
 
-@pytest.mark.parametrize("independent", [False, True])
-@pytest.mark.parametrize("algorithm", ["randomorder", "oddgp", "lshapley"])
-def test_chunks_do_not_matter(algorithm, independent, tmp_path):
-    options = {"graph": "line"} if algorithm == "lshapley" else {"independent_rows": independent}
-    explainer = shap.Explainer(two_outputs, BACKGROUND, algorithm=algorithm, seed=1, **options)
-    wanted = explainer(X, max_evals=110, silent=True).values
-    for size in (None, 1, 7):
-        stream = explainer.explain_stream(
-            X, tmp_path / f"{size}.npz", max_evals=110, chunk_size=size, silent=True
-        )
-        # The regression's rounding depends on the number of rows that are solved together.
-        tolerance = 1e-10 if algorithm == "oddgp" else 0.0
-        np.testing.assert_allclose(stream.values, wanted, rtol=0, atol=tolerance)
-
-
 @pytest.mark.parametrize("function", [model, two_outputs])
 def test_formats(function, out):
     explainer = explainer_of(function, FRAME.iloc[:5])
