@@ -97,17 +97,7 @@ def test_noise_tunnel_refuses_standard_errors(method):
 
 
 @every_method
-def test_global_random_states_stay_as_they_are(method):
-    x, net = examples(2, N_FEATURES), network(N_FEATURES)
-    states = torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002 that is the one
-    method(net).attribute(x, **budget(method))
-    assert torch.equal(torch.get_rng_state(), states[0])
-    np.testing.assert_equal(np.random.get_state(legacy=False), states[1])  # noqa: NPY002
-    assert random.getstate() == states[2]
-
-
-@every_method
-def test_model_and_inputs_are_left_as_found(method):
+def test_model_inputs_and_generators_are_left_as_found(method):
     net = network(N_FEATURES, activation=torch.nn.ReLU)
     net[0].weight.requires_grad_(False)
     net[2].weight.grad = torch.full_like(net[2].weight, 7.0)
@@ -116,19 +106,19 @@ def test_model_and_inputs_are_left_as_found(method):
     x = examples(2, N_FEATURES).requires_grad_()
     baseline = torch.full((1, N_FEATURES), 0.3, dtype=torch.float64).requires_grad_()
     copies = x.detach().clone(), baseline.detach().clone()
-    method(net, seed=0).attribute(x, baselines=baseline, **budget(method))
+    generators = torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002 that is the one
+    method(net).attribute(x, baselines=baseline, **budget(method))
+    assert torch.equal(torch.get_rng_state(), generators[0])
+    np.testing.assert_equal(np.random.get_state(legacy=False), generators[1])  # noqa: NPY002
+    assert random.getstate() == generators[2]
     assert [parameter.requires_grad for parameter in net.parameters()] == flags
     assert [p.grad is None for p in net.parameters()] == [True, True, False, True]
     assert (net[2].weight.grad == 7).all()
     assert all(torch.equal(state[name], value) for name, value in net.state_dict().items())
-    assert not any(module.training for module in net.modules())
-    assert not any(module._forward_hooks for module in net.modules())
-    assert x.requires_grad
-    assert baseline.requires_grad
-    assert x.grad is None
-    assert baseline.grad is None
-    assert torch.equal(x, copies[0])
-    assert torch.equal(baseline, copies[1])
+    assert not any(module.training or module._forward_hooks for module in net.modules())
+    for given, before in zip((x, baseline), copies, strict=True):
+        assert given.requires_grad and given.grad is None
+        assert torch.equal(given, before)
 
 
 # What a call reports

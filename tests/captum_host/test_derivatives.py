@@ -90,16 +90,6 @@ def test_scores_of_groups_are_contracted_with_their_directions(ids):
 
 
 @pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
-def test_several_outputs_add_up(take):
-    net, x = network(4, 3), examples(2, 4)
-    together = take(game_of(net, x), np.arange(2))
-    parts = [take(game_of(net, x, target=output), np.arange(2)) for output in range(3)]
-    np.testing.assert_allclose(together.values, sum(part.values for part in parts), **ROUNDING)
-    assert together.backward_passes.tolist() == [3 * (1 + 4)] * 2
-    assert (sum(part.backward_passes for part in parts) == together.backward_passes).all()
-
-
-@pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
 def test_scores_of_chosen_rows_and_small_batches(take, monkeypatch):
     net, x = network(4), examples(5, 4)
     game = game_of(net, x, target=0)

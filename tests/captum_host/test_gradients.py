@@ -173,6 +173,7 @@ def test_numbers_repeat_and_depend_neither_on_batches_nor_on_other_rows():
 
 
 NET = network()
+GIVEN = OddGP(NET, gradients=True, seed=0)
 MODELS = {
     "detached": (lambda x: NET(x.detach())[:, 0], "depend differentiably"),
     "rounded": (lambda x: NET(x.round())[:, 0], "zero everywhere"),
@@ -196,12 +197,6 @@ def test_models_without_gradients_are_named_or_explained_by_values(name):
     assert "values alone" in method.last_estimate.choice
     assert not method.last_estimate.backward_passes.any()
     assert (method.last_estimate.evaluations <= 100).all()
-
-
-def test_whole_numbers_have_no_gradients():
-    tokens, embed = torch.arange(20)[None], nn.Embedding(20, 1)
-    with pytest.raises(DerivativeError, match="whole numbers"):
-        OddGP(lambda ids: embed(ids).sum(dim=(1, 2)), gradients=True).attribute(tokens)
 
 
 METHODS: dict[str, Any] = {
@@ -338,20 +333,31 @@ def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
     torch.testing.assert_close(shared, found)
 
 
-def test_interactions_need_values_alone():
-    with pytest.raises(InvalidArgumentError, match="interactions"):
-        OddGP(NET, gradients=True, seed=0).interactions(examples(2), n_samples=300)
+EMBEDDING = nn.Embedding(20, 1)
 
 
-@pytest.mark.parametrize("gradients", ["yes", None, 2])
-def test_other_values_of_gradients_are_refused(gradients):
-    with pytest.raises(InvalidArgumentError, match="gradients must be"):
-        OddGP(NET, gradients=gradients)
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        *(
+            (lambda how=how: OddGP(NET, gradients=how), InvalidArgumentError, "gradients must be")
+            for how in ("yes", None, 2)
+        ),
+        (lambda: GIVEN.attribute(examples(2), n_samples=9), BudgetError, "at least 10"),
+        (lambda: GIVEN.interactions(examples(2), n_samples=99), InvalidArgumentError, "interact"),
+        (
+            lambda: OddGP(EMBEDDING, gradients=True).attribute(torch.arange(20)[None]),
+            DerivativeError,
+            "whole numbers",
+        ),
+    ],
+)
+def test_what_has_no_gradients_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
 
 
-def test_too_few_evaluations_are_refused_or_values_alone():
-    with pytest.raises(BudgetError, match="at least 10"):
-        OddGP(NET, gradients=True, seed=0).attribute(examples(2), n_samples=9)
+def test_too_few_evaluations_are_values_alone():
     method = OddGP(NET, gradients="auto", seed=0)
     with pytest.warns(match="is little"):
         method.attribute(examples(2), n_samples=9)

@@ -174,11 +174,14 @@ def test_shared_arguments_and_distributions_of_baselines(tmp_path):
         ({"roles": ("inputs", "labels")}, "'labels'"),
         ({"roles": ("inputs", "target")}, "names 2 parts"),
         ({"roles": ("inputs", "target"), "target": 1}, "given twice"),
+        ({"rows": loader_of(X, TARGETS)}, r"roles=\('inputs', 'unused'\)"),
+        ({"function": lambda x: x.sum() ** 2}, "one value for a whole batch"),
     ],
 )
 def test_arguments_that_depend_on_the_chunk_are_refused(options, words, tmp_path):
+    options = {"rows": X, "n_samples": BUDGET, **options}
     with pytest.raises(InvalidArgumentError, match=words):
-        method().attribute_stream(X, tmp_path / "a.npz", **options)
+        method(options.pop("function", forward)).attribute_stream(out=tmp_path / "a.npz", **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -187,16 +190,6 @@ def test_empty_batches_change_nothing(tmp_path):
     options = {"n_samples": BUDGET, "target": 0}
     stream = method().attribute_stream(iter(batches), tmp_path / "a.npz", chunk_size=20, **options)
     assert_same_rows(stream, method().attribute(X, **options))
-
-
-def test_batches_whose_parts_have_no_roles_are_refused(tmp_path):
-    with pytest.raises(InvalidArgumentError, match=r"roles=\('inputs', 'unused'\)"):
-        method().attribute_stream(loader_of(X, TARGETS), tmp_path / "a.npz")
-
-
-def test_one_value_for_a_batch_is_refused(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="one value for a whole batch"):
-        method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npz", n_samples=BUDGET)
 
 
 def stopping_after(n_rows):

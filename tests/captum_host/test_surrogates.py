@@ -92,8 +92,5 @@ def test_wrong_calls():
     mask = torch.arange(4).expand(len(X), 4).contiguous()
     with pytest.raises(InvalidArgumentError, match="same for all examples"):
         Surrogate(model, **FEW).fit(X, feature_mask=mask)
-
-
-def test_a_surrogate_needs_a_model():
     with pytest.raises(TypeError, match="model must be .* got None"):
         Surrogate(None)

@@ -165,14 +165,6 @@ def test_the_method_predict_of_regressors_does_not_warn():
     explain(model.predict)
 
 
-def test_labels_that_are_texts_are_refused():
-    model = sklearn.svm.SVC().fit(TRAIN, WORDS)
-    with pytest.warns(ShapleyExtWarning, match=r"SVC\.predict"):
-        explainer = shap.Explainer(model.predict, BACKGROUND, algorithm="oddgp")
-    with pytest.raises(ModelOutputError, match="must return numbers"):
-        explainer(X)
-
-
 # Several targets
 
 
