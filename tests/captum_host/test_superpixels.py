@@ -67,21 +67,6 @@ def test_labels_of_volumes():
 
 
 @pytest.mark.parametrize(
-    ("segments", "message"),
-    [
-        ((2, 2), "slices, lines and columns"),
-        (np.zeros((6, 8), dtype=int), r"\(depth, height, width\)"),
-        ((5, 1, 1), "4 x 6 x 8 pixels"),
-        (np.zeros((4, 6, 7), dtype=int), "4 x 6 x 8 pixels"),
-        (4 * 6 * 8 + 1, "192 pixels"),
-    ],
-)
-def test_segments_that_fit_no_volume(segments, message):
-    with pytest.raises(InvalidArgumentError, match=message):
-        captum_ext.superpixels(VOLUMES, segments)
-
-
-@pytest.mark.parametrize(
     ("images", "segments", "message"),
     [
         (IMAGES, LABELS[:4], r"labels of the shape \(4, 8\).*images, number 0, has 6 x 8"),
@@ -91,6 +76,11 @@ def test_segments_that_fit_no_volume(segments, message):
         (IMAGES[0, 0], 4, r"images has the shape \(6, 8\)"),
         (list(IMAGES), 4, "images must be a tensor.*of images of one size"),
         (IMAGES.movedim(1, -1), 4, r"images must have their channels first"),
+        (VOLUMES, (2, 2), "slices, lines and columns"),
+        (VOLUMES, np.zeros((6, 8), dtype=int), r"\(depth, height, width\)"),
+        (VOLUMES, (5, 1, 1), "4 x 6 x 8 pixels"),
+        (VOLUMES, np.zeros((4, 6, 7), dtype=int), "4 x 6 x 8 pixels"),
+        (VOLUMES, 4 * 6 * 8 + 1, "192 pixels"),
     ],
 )
 def test_what_fits_no_images_is_refused(images, segments, message):

@@ -209,50 +209,39 @@ def must_not_be_called(*_):
     raise AssertionError("The model must not be evaluated.")
 
 
+WHOLE = (10 * IMAGES).astype(np.uint8)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "images", "message"),
     [
-        ({"segments": LABELS[:4]}, r"labels of the shape \(4, 8\).*X, row 0, has 6 x 8 pixels"),
-        ({"segments": np.where(LABELS == 7, np.nan, LABELS)}, "segments holds NaN in 12 places"),
-        ({"segments": LABELS / 2}, "segments must hold whole numbers"),
-        ({"segments": LABELS[:0]}, "labels of pixels.*are needed"),
-        ({"segments": (7, 2)}, "empty, which has only 6 x 8 pixels"),
-        ({"segments": (2, 0)}, "segments must be at least 1"),
-        ({"segments": 49}, "more than the 48 pixels"),
-        ({"segments": 0}, "segments must be at least 1"),
-        ({"segments": "slic"}, "segments must be a number of segments.*got str"),
-        ({"segments": lambda image: image}, "row 0, must hold whole numbers"),
-        ({"method": "quickshift"}, "method must be one of 'grid', 'slic'"),
-        ({"background": "grey"}, "background='grey' must be 'blur'"),
-        ({"background": (0.1, 0.2)}, r"background has the shape \(2,\), but X, row 0, \(6, 8, 3\)"),
-        ({"background": OTHERS[:, :5]}, r"background has the shape \(4, 5, 8, 3\)"),
-        ({"background": [np.nan]}, "background holds NaN"),
-        ({"background": [None]}, "background must hold numbers"),
+        ({"segments": LABELS[:4]}, IMAGES, r"labels of the shape \(4, 8\).*row 0, has 6 x 8 pix"),
+        ({"segments": np.where(LABELS == 7, np.nan, LABELS)}, IMAGES, "holds NaN in 12 places"),
+        ({"segments": LABELS / 2}, IMAGES, "segments must hold whole numbers"),
+        ({"segments": LABELS[:0]}, IMAGES, "labels of pixels.*are needed"),
+        ({"segments": (7, 2)}, IMAGES, "empty, which has only 6 x 8 pixels"),
+        ({"segments": (2, 0)}, IMAGES, "segments must be at least 1"),
+        ({"segments": 49}, IMAGES, "more than the 48 pixels"),
+        ({"segments": 0}, IMAGES, "segments must be at least 1"),
+        ({"segments": "slic"}, IMAGES, "segments must be a number of segments.*got str"),
+        ({"segments": lambda image: image}, IMAGES, "row 0, must hold whole numbers"),
+        ({"method": "quickshift"}, IMAGES, "method must be one of 'grid', 'slic'"),
+        ({"background": "grey"}, IMAGES, "background='grey' must be 'blur'"),
+        ({"background": (0.1, 0.2)}, IMAGES, r"shape \(2,\), but X, row 0, \(6, 8, 3\)"),
+        ({"background": OTHERS[:, :5]}, IMAGES, r"background has the shape \(4, 5, 8, 3\)"),
+        ({"background": [np.nan]}, IMAGES, "background holds NaN"),
+        ({"background": [None]}, IMAGES, "background must hold numbers"),
+        ({}, [IMAGES[0], IMAGES[1, :4]], "row 1, has 4 x 8 pixels"),
+        ({}, IMAGES.reshape(2, -1), r"row 0, has the shape \(144,\)"),
+        ({}, np.moveaxis(IMAGES, -1, 1), "channels first"),
+        ({}, np.full((1, 6, 8), "a"), "an image of numbers"),
+        ({"background": 0.5}, WHOLE, "numbers that uint8 of X, row 0, cannot hold, such as 0.5"),
     ],
 )
-def test_what_fits_no_image_is_refused(arguments, message):
+def test_what_fits_no_image_is_refused(arguments, images, message):
     arguments = {"segments": LABELS, **arguments}
     with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=f"(?s){message}"):
-        shap.Explainer(must_not_be_called, Superpixels(**arguments), algorithm="oddgp")(IMAGES)
-
-
-@pytest.mark.parametrize(
-    ("images", "message"),
-    [
-        ([IMAGES[0], IMAGES[1, :4]], "row 1, has 4 x 8 pixels"),
-        (IMAGES.reshape(2, -1), r"row 0, has the shape \(144,\)"),
-        (np.moveaxis(IMAGES, -1, 1), "channels first"),
-        (np.full((1, 6, 8), "a"), "an image of numbers"),
-        (
-            (10 * IMAGES).astype(np.uint8),
-            "numbers that uint8 of X, row 0, cannot hold, such as 0.5",
-        ),
-    ],
-)
-def test_what_is_no_image_is_refused(images, message):
-    explainer = shap.Explainer(must_not_be_called, Superpixels(LABELS, 0.5), algorithm="oddgp")
-    with pytest.raises(InvalidArgumentError, match=message):
-        explainer(images)
+        shap.Explainer(must_not_be_called, Superpixels(**arguments), algorithm="oddgp")(images)
 
 
 def test_groups_and_names_of_columns_do_not_go_with_segments():
