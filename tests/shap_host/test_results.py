@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import shap
 
-import shap_ext  # noqa: F401 # registers the algorithms
+from shapley_adapters.errors import InvalidArgumentError
 from tests.shap_host.games import curved, curved_columns, network, rows
 
 # No warnings in ordinary use.
@@ -235,3 +235,35 @@ def test_saved_cooperators_that_are_an_array():
 def test_shap_loads_its_own_files_as_before():
     theirs = shap.PermutationExplainer(curved, BACKGROUND)
     assert type(saved(theirs, shap.Explainer)) is shap.PermutationExplainer
+
+
+# Estimates from the first evaluations of a call
+
+
+def with_trace(model=curved, x=X, **options):
+    """Return the Explanation and the trace."""
+    explainer = build("oddgp", model)
+    e = explainer(x, **{"max_evals": 200, "trace": True, "silent": True, **options})
+    return e, explainer.last_estimate.trace
+
+
+def test_a_trace_costs_nothing_and_changes_nothing():
+    calls = []
+
+    def counted(x):
+        calls.append(len(x))
+        return curved(x)
+
+    plain, _ = with_trace(counted, trace=False, error_bounds=True)
+    n_plain = sum(calls)
+    traced, trace = with_trace(counted)
+    assert sum(calls) == 2 * n_plain
+    for field in ("values", "error_std", "lower_bounds", "upper_bounds"):
+        np.testing.assert_array_equal(getattr(traced, field), getattr(plain, field))
+    np.testing.assert_array_equal(trace.values[:, :, -1, 0], plain.values)
+    assert (trace.evaluations[:, -1] == 200).all()
+
+
+def test_interactions_have_no_trace():
+    with pytest.raises(InvalidArgumentError, match="trace=True"):
+        with_trace(interactions=True)
