@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shap
 import torch
 from captum.attr import NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
 import captum_ext
+import shap_ext
 from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
 from captum_ext.conditional import Gaussian
 from shapley_adapters.errors import (
@@ -285,8 +287,6 @@ def quadratic(x):
     ],
 )
 def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
-    shap = pytest.importorskip("shap")
-    shap_ext = pytest.importorskip("shap_ext")
     first = (lambda mask, row, n, rng: rng.normal(size=(n, 6)),) if name == "Sampled" else ()
     more = {"order": [3, [1, 0], 2, [4, 5]]} if name == "Causal" else {}
     data = {"Categorical": DATA.round(), "Forest": DATA[:60]}.get(name, DATA)
@@ -302,8 +302,6 @@ def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
 
 
 def test_graphs_and_asymmetric_values_of_both_hosts():
-    shap = pytest.importorskip("shap")
-    shap_ext = pytest.importorskip("shap_ext")
     edges, tree = [(3, (0, 1)), ((0, 1), 4)], [(3, 0), (3, 1)]
     options: dict[str, Any] = {"graph": edges, "confounded": [(0, 1)], "draws": 8}
     baselines = captum_ext.conditional.Causal(TENSOR, **options)
@@ -359,7 +357,6 @@ def test_bad_distributions():
 
 
 def test_criteria_of_both_hosts():
-    shap_ext = pytest.importorskip("shap_ext")
     baselines, masker = Gaussian(TENSOR, draws=8), shap_ext.maskers.Gaussian(DATA, draws=8)
     found = captum_ext.criteria.mse_v(quadratic, FIRST, baselines=baselines)
     other = shap_ext.criteria.mse_v(MODEL, masker, DATA[:3])

@@ -5,14 +5,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from tests.helpers.optional import HAS_TORCH, captum_ext, torch
-
-if not HAS_TORCH:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
+import torch
 from captum.attr import visualization
+
+import captum_ext
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 HEIGHT, WIDTH = 6, 8
 draw = captum_ext.visualize_image_attr_with_error
