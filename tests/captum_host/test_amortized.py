@@ -302,6 +302,11 @@ def path(tmp_path_factory):
 # --- files ---
 
 
+def test_files_of_another_method_are_refused_with_the_right_one(path):
+    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
+        FastShap(NET).load_trained(path)
+
+
 LAYOUTS = [
     ("inputs", 5),
     ("inputs", []),

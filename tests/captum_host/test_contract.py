@@ -3,6 +3,7 @@
 import copy
 import inspect
 import random
+import re
 from typing import Any
 
 import captum.attr
@@ -78,6 +79,12 @@ def test_docstrings_name_every_argument():
         names = [name for name in inspect.signature(described).parameters if name != "self"]
         text = str(inspect.getdoc(described))
         assert [name for name in names if f"{name} :" not in text] == []
+
+
+def test_shared_parameters_are_filled_in():
+    for name in captum_ext.__all__:
+        doc = getattr(captum_ext, name).__doc__
+        assert not re.search(r"\{\w+\}|\{\{", doc), name
 
 
 # captum's tools

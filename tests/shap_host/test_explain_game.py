@@ -4,10 +4,12 @@ import math
 import os
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import shap
 
+import shap_ext
 from shap_ext import RemoteModel, explain_game
 from shapley_adapters.errors import (
     BudgetError,
@@ -64,6 +66,19 @@ def test_functions_coroutines_and_sets_have_the_same_values(value):
     np.testing.assert_allclose(found.values, EXACT[:, 0], atol=1e-10)
     assert list(found.feature_names) == NAMES
     assert found.call.failed_coalitions == 0
+
+
+@pytest.mark.parametrize("name", ["waterfall", "bar"])
+def test_plots_show_names_and_error_bars(name):
+    found = explain_game(lambda c: np.cos(c @ np.arange(12)), 12, max_evals=90, error_bounds=True)
+    assert (found.error_std > 0).any()
+    for plots in (shap.plots, shap_ext.plots):
+        getattr(plots, name)(found, show=False)
+        labels = [text.get_text() for text in plt.gca().get_yticklabels()]
+        plt.close("all")
+        named = {text for text in labels if text and "other" not in text}
+        assert named <= set(found.feature_names)
+        assert len(named) > 5
 
 
 GROUPS = {"red": [4, 0], "blue": [1, 2, 5], "green": [3]}

@@ -106,6 +106,16 @@ def test_derivatives_with_groups_of_columns_and_images():
         np.testing.assert_allclose(total, wanted, **ROUNDING)
 
 
+def test_training_mode_is_announced_and_kept():
+    net = nn.Sequential(nn.Dropout(0.5), *network(4)).train()
+    explainer = shap.Explainer(net, np.zeros((1, 4)), algorithm="shear", seed=0)
+    with pytest.warns(ShapleyExtWarning, match="training mode"):
+        explainer(rows(1, 4))
+    assert all(module.training for module in net.modules())
+    net.eval()
+    explainer(rows(1, 4))  # in silence
+
+
 @every_name
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
 def test_modules_keep_their_precision(name, dtype):
