@@ -1,5 +1,6 @@
 """SimSHAP and FastSHAP through captum."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,17 @@ import torch
 from captum.attr import visualization
 from torch import nn
 
-from captum_ext import Exact, FastShap, SimShap, ValueFunction
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from captum_ext import Exact, FastShap, OddGP, SimShap, Surrogate, ValueFunction
+from captum_ext.attributions.surrogate import gathered
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtError,
+    ShapleyExtWarning,
+)
 from tests.captum_host.networks import examples, network
+from tests.helpers.brute_force import conditional_values, shapley_values
+from tests.helpers.signed_files import parts_of, signed
 
 pytest.importorskip("safetensors")
 
@@ -209,19 +218,6 @@ def test_mixed_examples(net):
         two.fit((x[:, :2], x[:, 2:]))
 
 
-def test_mixed_examples_are_none_that_are_held_out(net):
-    x, seen = examples(60, N), []
-
-    def remembering(rows):
-        seen.append(rows.clone())
-        return net(rows)
-
-    made = SimShap(remembering, n_mixed_rows=200, **FEW).fit(x)
-    sources = (torch.cat(seen)[:, None] == x).any(dim=2)  # of each row, (…, 60)
-    mixed = sources[sources.sum(dim=1) > 1].any(dim=0)
-    assert (~mixed).sum() == round(60 * made.validation_share)
-
-
 def test_embeddings_know_the_features_of_a_mask(tmp_path):
     """Ids in another order than the numbers, several numbers of a feature, and whole numbers."""
     net = network(4, 2, dtype=torch.float32)
@@ -260,14 +256,6 @@ def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, targ
 
 
 @beyond
-def test_all_coalitions_give_the_exact_values(net, fitted):
-    x = examples(5, N, seed=6)
-    found, errors = fitted.attribute(x, target=0, n_samples=2**N, return_standard_error=True)
-    torch.testing.assert_close(found, Exact(net).attribute(x, target=0), atol=1e-5, rtol=1e-5)
-    assert (errors == 0).all()
-
-
-@beyond
 def test_tolerance_and_zero(fitted):
     x = examples(40, N, seed=6)
     _, errors = fitted.attribute(x, return_standard_error=True)
@@ -294,3 +282,236 @@ def test_arguments_with_as_many_entries_as_artificial_examples_are_shared():
     made = SimShap(forward, epochs=1, seed=0)
     made.fit(examples(40, N), additional_forward_args=weights)
     assert made.trained.errors.slope != 1.0
+
+
+# --- other files, other examples, interrupted ---
+
+
+QUICK: dict[str, Any] = {**FEW, "epochs": 3}
+NET = network(N, 2)
+X = examples(80, N)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "trained"
+    SimShap(NET, **QUICK).fit(X).save_trained(path)
+    return path
+
+
+# --- files ---
+
+
+def test_files_of_another_method_are_refused_with_the_right_one(path):
+    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
+        FastShap(NET).load_trained(path)
+
+
+LAYOUTS = [
+    ("inputs", 5),
+    ("inputs", []),
+    ("inputs", [[[N], "nn"]]),
+    ("inputs", [[[N], "complex64"]]),
+    ("inputs", [[[10**9, 10**9], "float32"]]),
+    ("inputs", [[[N - 1], "float32"]]),
+    ("inputs", [[[-N], "float32"]]),
+    ("inputs", [[N, "float32"]]),
+    ("inputs", [[[N], ["float32"]]]),
+    ("inputs", [{}]),
+    ("output_shape", None),
+    ("output_shape", [3]),
+    ("output_shape", [2, 10**6]),
+    ("output_shape", [2.0]),
+    ("output_shape", "2"),
+]
+
+
+def test_layouts_that_were_changed_are_refused(path, tmp_path):
+    header, about, tensors = parts_of(path.read_bytes())
+    host = about["description"]["host"]
+    for name, value in LAYOUTS:
+        about["description"]["host"] = host | {name: value}
+        (tmp_path / "a").write_bytes(signed(header, about, tensors))
+        with pytest.raises(ShapleyExtError, match="again"):
+            SimShap(NET).load_trained(tmp_path / "a")
+
+
+# --- examples ---
+
+
+def stopping_batches():
+    yield X[:40]
+    raise KeyboardInterrupt
+
+
+def test_batches_are_let_go_as_they_are_read():
+    """Their rows wait in a file, so that a loader may give more than memory holds."""
+    given = []
+
+    def batches():
+        for part in X.split(20):
+            batch = part.clone()
+            given.append(weakref.ref(batch))
+            yield batch, None
+            del batch
+            assert sum(batch() is not None for batch in given) <= 1
+
+    assert torch.equal(gathered(batches()), X)
+    assert len(given) > 3
+
+
+def test_batches_of_all_kinds():
+    wanted = SimShap(NET, **QUICK).fit(X).attribute(X[:4])
+    for batches in (
+        [X[:50], X[50:]],
+        (part for part in X.split(30)),
+        torch.utils.data.DataLoader(X),
+    ):
+        found = SimShap(NET, **QUICK).fit(batches).attribute(X[:4])
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    with pytest.raises(KeyboardInterrupt):
+        SimShap(NET, **QUICK).fit(stopping_batches())
+
+
+@pytest.mark.parametrize("kind", [SimShap, Surrogate])
+@pytest.mark.parametrize(
+    "data",
+    [X[:0], X[:1], [], iter(()), X.numpy(), 5, "text"],
+    ids=["no example", "one example", "empty list", "empty iterator", "array", "number", "text"],
+)
+def test_what_holds_no_examples_is_refused(kind, data):
+    with pytest.raises(ShapleyExtError, match="at least 2|must hold batches|must be|no example"):
+        kind(NET, **QUICK).fit(data)
+
+
+def test_examples_unlike_those_trained_on_are_warned_of():
+    sim = SimShap(NET, epochs=20, seed=0).fit(X.repeat(4, 1))
+    sim.attribute(X, target=1)  # no warning, which would be an error
+    assert len(sim.last_unlike_rows) == 0
+    far = X.clone()
+    far[[3, 30]] *= 100
+    with pytest.warns(ShapleyExtWarning, match=r"2 of 80 rows are unlike.*rows 3, 30"):
+        sim.attribute(far, target=1)
+    np.testing.assert_array_equal(sim.last_unlike_rows, [3, 30])
+    sim.attribute_future(X).wait()
+    assert len(sim.last_unlike_rows) == 0
+
+
+def test_targets_of_several_dimensions():
+    """As captum selects them: a short tuple leaves the other dimensions of the output."""
+
+    def forward(x):
+        return NET(x)[:, :2].reshape(-1, 1, 2, 1).expand(-1, 2, 2, 1)
+
+    sim = SimShap(forward, **QUICK).fit(X)
+    every = sim.attribute(X[:3])
+    assert every.shape[:4] == (3, 2, 2, 1)
+    assert torch.equal(sim.attribute(X[:3], target=(1,)), every[:, 1])
+    assert torch.equal(sim.attribute(X[:3], target=(1, 0)), every[:, 1, 0])
+    assert torch.equal(sim.attribute(X[:3], target=[(0, 1, 0)] * 3), every[:, 0, 1, 0])
+
+
+# --- training ---
+
+
+def test_bars_appear_after_a_delay_or_at_once_unless_they_are_switched_off(capfd, monkeypatch):
+    every = ("end points", "values of held-out rows", "labels of training rows", "fitting")
+    SimShap(NET, **QUICK).fit(X)  # too short
+    assert capfd.readouterr() == ("", "")
+    SimShap(NET, surrogate=True, **QUICK).fit(X, show_progress=True)
+    shown = capfd.readouterr().err
+    assert all(f": {part}: 100%" in shown for part in every)
+    assert "Surrogate: outputs: 100%" in shown
+    monkeypatch.setattr("captum_ext.attributions.surrogate._DELAY", 0.0)
+    SimShap(NET, **QUICK).fit(X, show_progress=False)
+    Surrogate(NET, **QUICK).fit(X, show_progress=False)
+    assert capfd.readouterr() == ("", "")
+    SimShap(NET, surrogate=True, **QUICK).fit(X)
+    shown = capfd.readouterr().err
+    assert ": fitting: 100%" in shown and ": outputs: 100%" in shown
+
+
+# --- surrogates ---
+
+
+# The second column is a copy of the first.
+KINDS = torch.tensor(
+    [[a, a, b, c] for a in range(3) for b in range(2) for c in range(2)], dtype=torch.float32
+)
+COPIES = KINDS.repeat(40, 1)
+LONG: dict[str, Any] = {**FEW, "epochs": 30}
+
+
+def of_kinds(x):
+    one = x[:, 0] * (1 + x[:, 2]) + x[:, 2] * x[:, 3]
+    return torch.stack([one, x[:, 0]], dim=1)
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    return Surrogate(of_kinds, **LONG).fit(COPIES)
+
+
+@pytest.fixture(scope="module")
+def conditional():
+    def predict(rows):
+        return of_kinds(torch.as_tensor(rows)).numpy()
+
+    kinds = KINDS.numpy()
+    return np.array([shapley_values(4, conditional_values(predict, row, kinds)) for row in kinds])
+
+
+@pytest.mark.parametrize("method", [Exact, OddGP])
+def test_it_is_a_forward_function_for_any_method(surrogate, conditional, method):
+    found = method(surrogate).attribute(KINDS, baselines=surrogate.reference, target=0)
+    assert found.dtype == KINDS.dtype
+    size = np.abs(conditional[..., 0]).sum(axis=1).mean()
+    assert np.abs(found.numpy() - conditional[..., 0]).sum(axis=1).mean() < 0.12 * size
+
+
+def test_networks_that_explain_are_trained_on_it(surrogate, conditional):
+    sim = SimShap(of_kinds, surrogate=surrogate, **LONG).fit(COPIES)
+    found = sim.attribute(KINDS)
+    size = np.abs(conditional).sum(axis=1).mean()
+    assert np.abs(found.transpose(1, 2).numpy() - conditional).sum(axis=1).mean() < 0.25 * size
+    rise = surrogate(KINDS) - surrogate(surrogate.reference)
+    torch.testing.assert_close(found.sum(dim=2), rise, atol=1e-5, rtol=0)
+    with pytest.raises(InvalidArgumentError, match="baselines have no meaning"):
+        sim.attribute(KINDS, baselines=0.0)
+
+
+def test_one_is_made_where_it_is_asked_for(tmp_path):
+    fast = FastShap(of_kinds, surrogate=True, epochs=3, seed=0).fit(COPIES)
+    assert fast.surrogate.evaluations == len(COPIES)
+    fast.save_trained(tmp_path / "network")
+    fast.surrogate.save(tmp_path / "surrogate")
+    loaded = Surrogate.load(tmp_path / "surrogate", model=of_kinds)
+    again = FastShap(of_kinds, surrogate=loaded).load_trained(tmp_path / "network")
+    torch.testing.assert_close(again.attribute(KINDS), fast.attribute(KINDS), rtol=0, atol=0)
+    with pytest.raises(InvalidArgumentError, match="another model"):
+        Surrogate.load(tmp_path / "surrogate", model=lambda x: of_kinds(x) + 1)
+
+
+def test_images_with_superpixels():
+    images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 2), nn.Softmax(dim=1)).eval()
+    options: dict[str, Any] = {"network": "unet", "network_options": {"depth": 1, "width": 4}}
+    sim = SimShap(net, surrogate=True, student="unet", epochs=2, seed=0)
+    made = sim.fit(images, feature_mask=mask).attribute(images[:3], target=1, feature_mask=mask)
+    assert made.shape == (3, 3, 8, 8)
+    assert sim.surrogate.validation.loss == "kl"
+    own = Surrogate(net, epochs=1, seed=0, **options).fit([images], feature_mask=mask)
+    assert own(images).shape == (60, 2)
+
+
+def test_wrong_calls_of_surrogates():
+    with pytest.raises(InvalidArgumentTypeError, match="whole numbers"):
+        Surrogate(of_kinds, **LONG).fit(COPIES.long())
+    with pytest.raises(InvalidArgumentError, match="takes one"):
+        Surrogate(of_kinds, **LONG).fit((COPIES, COPIES))
+    mask = torch.arange(4).expand(len(COPIES), 4).contiguous()
+    with pytest.raises(InvalidArgumentError, match="same for all examples"):
+        Surrogate(of_kinds, **LONG).fit(COPIES, feature_mask=mask)
+    with pytest.raises(TypeError, match="model must be .* got None"):
+        Surrogate(None)

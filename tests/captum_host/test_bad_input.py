@@ -1,25 +1,29 @@
 """Wrong calls: what is raised, and which argument the message names."""
 
-from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from captum_ext import (
+    AVA,
     BaselineDistribution,
+    Centroid,
+    Convex,
     Exact,
     LeastSquares,
     OddGP,
     RandomOrder,
     Shear,
     ValueFunction,
+    combine,
+    criteria,
 )
+from shapley_adapters.aggregation import Centroid as CoreCentroid
+from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import (
     BudgetError,
-    DerivativeError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
@@ -27,7 +31,7 @@ from shapley_adapters.errors import (
     ShapleyExtError,
     ShapleyExtWarning,
 )
-from tests.captum_host.networks import examples, network
+from tests.captum_host.networks import Recorder, examples, network
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -41,31 +45,16 @@ OPTIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """A wrong call, the class it raises, and what the message must name."""
-
-    raises: type[Exception]
-    names: str
-    method: type
-    forward_func: Any
-    inputs: Any
-    arguments: dict[str, Any]
-
-    def call(self):
-        options = {name: self.arguments[name] for name in OPTIONS & self.arguments.keys()}
-        others = {name: self.arguments[name] for name in self.arguments.keys() - OPTIONS}
-        return self.method(self.forward_func, **options).attribute(self.inputs, **others)
-
-
 def wrong(raises, names, *, method=Exact, forward_func=NET, inputs=X, **arguments):
-    return Wrong(raises, names, method, forward_func, inputs, arguments)
+    """Return a wrong call, the class it raises, and what the message must name."""
+    return pytest.param(raises, names, method, forward_func, inputs, arguments, id=names)
 
 
 VALUE, TYPE, OUTPUT = InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError
 FLOAT_IDS = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
 OF_TWELVE = {"method": Shear, "forward_func": network(12, 3), "inputs": examples(2, 12)}
-COOPERATION = np.ones((12, 12))
+COOPERATION, EXPECTED = np.ones((12, 12)), "expected_log_probability"
+SQUARES = lambda x: x.reshape(-1, 2, 2)  # noqa: E731
 
 CASES = [
     # The forward function
@@ -124,12 +113,7 @@ CASES = [
     wrong(VALUE, r"baselines\[0\]", inputs=X.half(), baselines=1e6),
     wrong(VALUE, r"baselines\[0\].*\(rows, 4\)", baselines=torch.zeros(9, 3)),
     wrong(VALUE, r"baselines\[0\]", inputs=IDS, baselines=torch.full((3, 4), 0.5)),
-    wrong(
-        VALUE,
-        "baselines.*2 inputs",
-        inputs=(X, X),
-        baselines=BaselineDistribution(torch.zeros(3, 4)),
-    ),
+    wrong(VALUE, "baselines.*2 inputs", inputs=(X, X), baselines=BaselineDistribution(X)),
     wrong(TYPE, "baselines.*tuple", inputs=(X, X), baselines=[0, 0]),
     wrong(TYPE, r"baselines\[0\].*sparse", baselines=X.to_sparse()),
     wrong(TYPE, "baselines", baselines=lambda: None),
@@ -137,9 +121,7 @@ CASES = [
     wrong(TYPE, r"baselines\[0\].*ndarray", baselines=lambda x: np.zeros((3, 4))),
     wrong(VALUE, "baselines.*got 2", baselines=lambda x: (x, x)),
     wrong(TYPE, r"baselines\[1\]", inputs=(X, X), baselines=(0, lambda: 0)),
-    wrong(
-        VALUE, "baselines.*3 and 5", inputs=(X, X), baselines=(torch.zeros(3, 4), torch.zeros(5, 4))
-    ),
+    wrong(VALUE, "baselines.*3 and 5", inputs=(X, X), baselines=(examples(3, 4), examples(5, 4))),
     # Targets
     wrong(TYPE, "target", target=1.0),
     wrong(TYPE, "target", target="cat"),
@@ -203,39 +185,15 @@ CASES = [
     wrong(VALUE, "complement.*posterior", method=Shear, complement="beta"),
     wrong(VALUE, "cooperators.*12", **OF_TWELVE, cooperators=np.ones((4, 4)), n_samples=100),
     wrong(VALUE, "complement", **OF_TWELVE, complement="none", return_standard_error=True),
-    wrong(
-        DerivativeError,
-        "cooperators.*inputs",
-        method=Shear,
-        forward_func=lambda x: x.double().prod(dim=1),
-        cooperators="hessian",
-        inputs=IDS.repeat(1, 3),
-        n_samples=100,
-    ),
     # Value functions
     wrong(VALUE, "class 7, but the model has 3", value_function="margin", target=7),
     wrong(VALUE, "target must be one class", value_function="margin", target=[(1,), (0,)]),
     wrong(VALUE, "both name a class", value_function=ValueFunction("margin", classes=1), target=1),
-    wrong(
-        VALUE,
-        r"outputs of shape \(B, classes\)",
-        forward_func=lambda x: x.reshape(-1, 2, 2),
-        value_function="margin",
-    ),
+    wrong(VALUE, r"outputs of shape \(B, classes\)", forward_func=SQUARES, value_function="margin"),
     wrong(VALUE, "value_function", value_function="logit"),
-    wrong(
-        VALUE,
-        "target.*expected_log_probability",
-        value_function="expected_log_probability",
-        target=1,
-    ),
+    wrong(VALUE, f"target.*{EXPECTED}", value_function=EXPECTED, target=1),
     wrong(VALUE, "target.*log_probability", value_function="log_probability", target=(0, 1)),
-    wrong(
-        VALUE,
-        "value_function.*forward_func",
-        forward_func=torch.sum,
-        value_function="log_probability",
-    ),
+    wrong(VALUE, "value_function.*forward_func", forward_func=torch.sum, value_function="margin"),
 ]
 
 
@@ -259,27 +217,23 @@ BUILT_IN = {
     InvalidArgumentTypeError: TypeError,
     BudgetError: ValueError,
     ModelOutputError: ValueError,
-    DerivativeError: RuntimeError,
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.names)
-def test_wrong_calls(case):
-    calls = []
-
-    def counted(x):
-        calls.append(len(x))
-        return NET(x)
-
-    if case.forward_func is NET:
-        case = replace(case, forward_func=counted)
-    with pytest.raises(case.raises, match=case.names) as caught:
-        case.call()
-    if "target" not in case.arguments:  # of which only the output tells whether it fits
-        assert not calls, "the model was called before the argument was read"
-    assert type(caught.value) is case.raises
+@pytest.mark.parametrize(
+    ("raises", "names", "method", "forward_func", "inputs", "arguments"), CASES
+)
+def test_wrong_calls(raises, names, method, forward_func, inputs, arguments):
+    seen = Recorder(NET)
+    options = {name: arguments[name] for name in OPTIONS & arguments.keys()}
+    others = {name: arguments[name] for name in arguments.keys() - OPTIONS}
+    with pytest.raises(raises, match=names) as caught:
+        method(seen if forward_func is NET else forward_func, **options).attribute(inputs, **others)
+    if "target" not in arguments:  # of which only the output tells whether it fits
+        assert not seen.calls, "the model was called before the argument was read"
+    assert type(caught.value) is raises
     assert isinstance(caught.value, ShapleyExtError)
-    assert isinstance(caught.value, BUILT_IN[case.raises])
+    assert isinstance(caught.value, BUILT_IN[raises])
 
 
 @pytest.mark.parametrize("method", [Exact, Shear])
@@ -335,3 +289,55 @@ def test_whole_numbers_that_double_precision_rounds_are_refused(batch):
             Exact(forward).attribute(torch.ones(1, 3), n_samples=8)
     found = Exact(lambda x: (x[:, 0] > 0).long() + 2**40).attribute(torch.ones(1, 3), n_samples=8)
     torch.testing.assert_close(found, torch.tensor([[1.0, 0.0, 0.0]]), rtol=0, atol=1e-3)
+
+
+# --- masked arrays of NumPy, whose masked entries have no value ---
+
+
+VALUES = np.ma.masked_array(X.numpy(), X.numpy() > 0)
+SCORES = np.ma.masked_array(np.ones((4, 4)), np.eye(4, dtype=bool))
+
+refused = pytest.raises(
+    InvalidArgumentError, match=r"is a masked array with \d+ masked entries.*filled"
+)
+
+
+def forward(x):
+    return x.prod(dim=1)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: criteria.complexity(VALUES),
+        lambda: criteria.absolute_error(X, VALUES),
+        lambda: criteria.faithfulness(VALUES, forward, X),
+        lambda: combine([X, VALUES], CoreCentroid()),
+        lambda: Centroid([lambda x: x, lambda _: VALUES]).attribute(X),
+        lambda: AVA(lambda _: VALUES, X, n_neighbors=2).attribute(X),
+        lambda: Convex([lambda x: x] * 2, weights=np.ma.masked_array([1.0, 2.0], [True, False])),
+        lambda: Shear(forward, cooperators=SCORES).attribute(X),
+        lambda: OddGP(forward, cooperators=SCORES).attribute(X),
+        lambda: criteria.sensitivity(
+            Exact(forward).attribute, X, Neighbourhood(9.0, points=VALUES, keep="all")
+        ),
+    ],
+)
+def test_masked_entries_are_refused(run):
+    with refused:
+        run()
+
+
+def test_masked_arrays_without_masked_entries_are_arrays():
+    full = np.ma.masked_array(X.numpy())
+    assert torch.equal(criteria.complexity(full), criteria.complexity(X))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [np.ma.masked_array([0, 1], [True, False]), [np.ma.masked, 1], np.ma.masked],
+    ids=["array", "list", "constant"],
+)
+def test_masked_targets_are_refused(target):
+    with pytest.raises(ShapleyExtError, match="target"):
+        Exact(lambda x: x[:, :2]).attribute(X, target=target)

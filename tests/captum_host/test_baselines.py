@@ -2,17 +2,27 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
+import shap
 import torch
 from captum.attr import NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
+import captum_ext
+import shap_ext
 from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
-from shapley_adapters.errors import NonFiniteValueError
+from captum_ext.conditional import Gaussian
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    NonFiniteValueError,
+)
 from tests.captum_host.networks import Recorder, examples, network, oracle
+from tests.helpers.conditional_games import Quadratic, correlated_rows
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
@@ -162,41 +172,24 @@ def test_shear_finds_cooperators_over_a_distribution(cooperators):
 
 
 @pytest.mark.parametrize("takes_inputs", [False, True])
-def test_functions_are_called_once(takes_inputs):
-    net, calls = network(4), []
+@pytest.mark.parametrize("as_pair", [False, True])
+def test_functions_are_called_once_with_the_container_of_the_inputs(takes_inputs, as_pair):
+    inputs = (X, examples(B, 2, seed=2)) if as_pair else X
+    baselines = (BACKGROUND, examples(B, 2, seed=3)) if as_pair else BACKGROUND
+    calls: list[Any] = []
 
     def of_inputs(given):
         calls.append(given)
-        return BACKGROUND
+        return baselines
 
-    def of_nothing():
-        calls.append(None)
-        return BACKGROUND
+    def forward(a, b=None):
+        return a.prod(dim=1) * (1 if b is None else b[:, 0])
 
-    function = of_inputs if takes_inputs else of_nothing
-    made = Exact(net).attribute(X, baselines=function)
-    assert len(calls) == 1
-    if takes_inputs:
-        assert torch.equal(calls[0], X)  # a copy, into which it may write
-    assert torch.equal(made, Exact(net).attribute(X, baselines=BACKGROUND))
-
-
-def test_functions_get_the_container_of_the_inputs():
-    def forward(a, b):
-        return a.prod(dim=1) * b[:, 0]
-
-    y = examples(B, 2, seed=2)
-    got = []
-
-    def function(given):
-        got.append(given)
-        return tuple(part.mean(dim=0, keepdim=True) for part in given)
-
-    made = Exact(forward).attribute((X, y), baselines=function)
-    assert isinstance(got[0], tuple)
-    means = (X.mean(dim=0, keepdim=True), y.mean(dim=0, keepdim=True))
-    for part, wanted in zip(made, Exact(forward).attribute((X, y), baselines=means), strict=True):
-        assert torch.equal(part, wanted)
+    function = of_inputs if takes_inputs else lambda: of_inputs(None)
+    made = Exact(forward).attribute(inputs, baselines=function)
+    torch.testing.assert_close(calls, [inputs if takes_inputs else None], rtol=0, atol=0)
+    wanted = Exact(forward).attribute(inputs, baselines=baselines)
+    torch.testing.assert_close(made, wanted, rtol=0, atol=0)
 
 
 def test_errors_of_the_function_itself_are_not_dressed_up():
@@ -269,3 +262,113 @@ def test_zeros_of_two_signs_differ(kind, dtype):
     # The first feature turns the angle from π to -π, beside a factor of 2 or of 3.
     assert found[0, 0].item() == pytest.approx(-5 * np.pi, rel=1e-2)
     assert found[0, 1].item() == pytest.approx(0.0, abs=0.05)
+
+
+# --- drawn given the present features: the same numbers as in shap ---
+
+
+DATA = correlated_rows(500, 6, seed=0)
+TENSOR, FIRST = torch.as_tensor(DATA), torch.as_tensor(DATA[:3])
+MODEL = Quadratic(6, seed=0)
+DISTRIBUTIONS = [
+    "Gaussian", "Causal", "Copula", "Empirical", "Categorical", "Forest", "Sampled",
+]  # fmt: skip
+
+
+def quadratic(x):
+    return torch.as_tensor(MODEL(x.reshape(len(x), -1).numpy()))
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "algorithm", "budget"),
+    [
+        ("Gaussian", "LeastSquares", "leastsquares", 50),
+        *((name, "Exact", "enumeration", None) for name in DISTRIBUTIONS),
+    ],
+)
+def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
+    first = (lambda mask, row, n, rng: rng.normal(size=(n, 6)),) if name == "Sampled" else ()
+    more = {"order": [3, [1, 0], 2, [4, 5]]} if name == "Causal" else {}
+    data = {"Categorical": DATA.round(), "Forest": DATA[:60]}.get(name, DATA)
+    baselines = getattr(captum_ext.conditional, name)(
+        *first, torch.as_tensor(data), draws=8, **more
+    )
+    masker = getattr(shap_ext.maskers, name)(*first, data, draws=8, **more)
+    made = getattr(captum_ext, method)(quadratic, seed=0)
+    found = made.attribute(torch.as_tensor(data[:2]), baselines=baselines, n_samples=budget)
+    explainer = shap.Explainer(MODEL, masker, algorithm=algorithm, seed=0)
+    other = explainer(data[:2], max_evals=budget or "auto", silent=True)
+    np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
+
+
+def test_graphs_and_asymmetric_values_of_both_hosts():
+    edges, tree = [(3, (0, 1)), ((0, 1), 4)], [(3, 0), (3, 1)]
+    options: dict[str, Any] = {"graph": edges, "confounded": [(0, 1)], "draws": 8}
+    baselines = captum_ext.conditional.Causal(TENSOR, **options)
+    method = captum_ext.Asymmetric(quadratic, seed=0, graph=tree)
+    found = method.attribute(FIRST, baselines=baselines, n_samples=30)
+    masker = shap_ext.maskers.Causal(DATA, **options)
+    explainer = shap.Explainer(MODEL, masker, algorithm="asymmetric", graph=tree, seed=0)
+    other = explainer(DATA[:3], max_evals=30, silent=True)
+    np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
+
+
+def test_shapes_masks_targets_and_value_functions():
+    """Examples (3, 2) in three groups, two outputs, of which one is chosen or compared."""
+
+    def two_outputs(x):
+        value = quadratic(x)
+        return torch.stack([value, -value], dim=1)
+
+    pairs, groups = TENSOR.reshape(-1, 3, 2), torch.tensor([[[0, 0], [1, 1], [2, 2]]])
+    baselines = Gaussian(pairs, draws=256)
+    plain = captum_ext.Exact(lambda x: 2 * quadratic(x), seed=0)
+    margin = captum_ext.Exact(
+        two_outputs, seed=0, value_function=captum_ext.ValueFunction("margin", classes=(0, 1))
+    )
+    chosen = captum_ext.Exact(two_outputs, seed=0)
+    arguments = {"baselines": baselines, "feature_mask": groups}
+    found = plain.attribute(FIRST.reshape(3, 3, 2), **arguments)
+    assert found.shape == (3, 3, 2)
+    np.testing.assert_allclose(
+        margin.attribute(FIRST.reshape(3, 3, 2), **arguments), found, rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        chosen.attribute(FIRST.reshape(3, 3, 2), target=0, **arguments), found / 2, rtol=1e-9
+    )
+    single = chosen.attribute(FIRST.reshape(3, 3, 2).float(), target=0, **arguments)
+    assert single.dtype == torch.float64  # of the output
+    np.testing.assert_allclose(single, found / 2, atol=0.01 * found.abs().max())  # other shifts
+
+
+def test_bad_distributions():
+    method = captum_ext.Exact(quadratic, seed=0)
+    baselines = Gaussian(TENSOR)
+    with pytest.raises(InvalidArgumentTypeError, match="data must be a tensor of examples"):
+        Gaussian(DATA)
+    with pytest.raises(InvalidArgumentError, match="data has 5 rows and 6 columns"):
+        Gaussian(TENSOR[:5])
+    with pytest.raises(InvalidArgumentError, match=r"draws examples of the shape \(6,\)"):
+        method.attribute(FIRST[:, :5], baselines=baselines)
+    with pytest.raises(InvalidArgumentTypeError, match=r"Pass inputs\.float\(\)"):
+        method.attribute(FIRST.long(), baselines=baselines)
+    with pytest.raises(InvalidArgumentError, match="one value for the whole batch"):
+        captum_ext.Exact(lambda x: quadratic(x).sum(), seed=0).attribute(FIRST, baselines=baselines)
+
+
+def test_criteria_of_both_hosts():
+    baselines, masker = Gaussian(TENSOR, draws=8), shap_ext.maskers.Gaussian(DATA, draws=8)
+    found = captum_ext.criteria.mse_v(quadratic, FIRST, baselines=baselines)
+    other = shap_ext.criteria.mse_v(MODEL, masker, DATA[:3])
+    np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
+    found = captum_ext.criteria.energy_score(FIRST, baselines)
+    other = shap_ext.criteria.energy_score(masker, FIRST.numpy())
+    np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
+    with pytest.raises(InvalidArgumentTypeError, match="baselines must be a distribution"):
+        captum_ext.criteria.energy_score(FIRST, TENSOR)  # type: ignore[arg-type]
+
+
+def test_errors_of_the_fit_take_tensors():
+    found = captum_ext.criteria.fit_errors(lambda rows: rows.mean(dim=0), TENSOR, n_fits=50)
+    expected = TENSOR.std(dim=0).numpy() / np.sqrt(len(TENSOR))
+    np.testing.assert_allclose(found, expected, rtol=0.4)  # four standard errors of 10 %

@@ -1,5 +1,6 @@
 """What the pages about captum say: what calls cost, and the examples with language models."""
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import nn
 
 from captum_ext import Exact, OddGP
 from tests.captum_host.networks import Recorder, examples
+from tests.captum_host.test_graphs import smooth
 from tests.helpers.language_models import TinyLanguageModel, WordTokenizer
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -61,3 +63,35 @@ def test_what_n_samples_counts_is_as_the_page_says():
     assert rows_of(Exact(Recorder(net)), x, target=1) == 2**5 + 4
     small = captum.attr.ShapleyValues(Recorder(lambda z: torch.tanh(z).prod(dim=1)))
     assert rows_of(small, x[:, :4]) == 24 * 4 + 1
+
+
+# The table of docs/neighbouring_features.md
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "neighbouring_features.md"
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_the_table_of_costs(order):
+    """A few less than said at the ends: no more than the square of the order times the factor."""
+    from captum_ext import CShapley, LShapley
+
+    d = 40
+    x = examples(1, d)
+    methods = {
+        "L-Shapley": LShapley(smooth, order=order, graph="line"),
+        "C-Shapley": CShapley(smooth, order=order, graph="line"),
+        'C-Shapley, `marginals="components"`': CShapley(
+            smooth, order=order, graph="line", marginals="components"
+        ),
+        "regression on runs of up to `order` words": CShapley(
+            smooth, order=order, graph="line", variant="regression"
+        ),
+    }
+    page = PAGE.read_text(encoding="utf-8")
+    for name, method in methods.items():
+        (line,) = re.findall(rf"^\| {re.escape(name)} \| (\$.*\$) \|$", page, re.MULTILINE)
+        said = int(line.split(" | ")[order - 1].strip("$d") or 1)
+        method.attribute(x)
+        found = int(method.last_estimate.evaluations[0])
+        assert said * (d - 2 * order - 2) <= found <= said * d + 2, name

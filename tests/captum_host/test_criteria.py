@@ -20,6 +20,13 @@ def one(inputs):
     return network(5)(inputs)[:, 0]
 
 
+def doubled(inputs):
+    return 2 * inputs
+
+
+ALL = Neighbourhood(1.0, keep="all")
+
+
 def game(row, target=1, baseline=0.5):
     def value(coalition):
         masked = torch.full((1, 5), baseline, dtype=torch.float64)
@@ -146,14 +153,8 @@ def test_log_odds_of_the_predicted_class():
         (lambda: criteria.complexity(torch.zeros(3, 0)), "at least one feature"),
         (lambda: criteria.complexity(torch.ones(3)), r"x\[None\]"),
         (lambda: criteria.monotonicity(X[:, :3], one, X), r"shapes of the inputs, \[\(4, 5\)\]"),
-        (
-            lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)),
-            "forward_func= is needed",
-        ),
-        (
-            lambda: criteria.sensitivity(lambda x: x, X.long(), Neighbourhood(1.0, keep="all")),
-            "floating point",
-        ),
+        (lambda: criteria.sensitivity(doubled, X, Neighbourhood(1.0)), "forward_func= is needed"),
+        (lambda: criteria.sensitivity(doubled, X.long(), ALL), "floating point"),
         (lambda: criteria.faithfulness(X, one, X, of_groups="both"), "'shared', 'sum'"),
     ],
 )

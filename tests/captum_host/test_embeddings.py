@@ -2,7 +2,6 @@
 
 import re
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
@@ -146,68 +145,44 @@ def first(net, ids):
     return net(ids)[:, 0]
 
 
-HALF: Any = 1.5
+def of(net, ids=None, *given, forward=None, layer=None, **options):
+    method = EmbeddingAttribution(Exact(forward or net), layer or net.words)
+    return method.attribute(sentences() if ids is None else ids, *given, **options)
+
+
+def twice(net):
+    return of(net, forward=lambda ids: first(net, ids) + first(net, ids))
+
+
+def by_name(net):
+    return of(net, forward=lambda ids: net.words(input=ids.flip(1))[..., 0].prod(dim=1))
+
+
 REFUSED = {
     "no method": (lambda net: EmbeddingAttribution(net, net.words), "method of this package"),
-    "trained": (
-        lambda net: EmbeddingAttribution(SimShap(net), net.words),
-        "cannot explain embeddings",
-    ),
+    "trained": (lambda net: EmbeddingAttribution(SimShap(net), net.words), "cannot explain embed"),
     "no layer": (lambda net: EmbeddingAttribution(Exact(net), net.words.weight), "torch.nn.Module"),
-    "twice": (
-        lambda net: EmbeddingAttribution(
-            Exact(lambda ids: first(net, ids) + first(net, ids)), net.words
-        ).attribute(sentences()),
-        "2 times in one call",
-    ),
-    "never": (
-        lambda net: EmbeddingAttribution(Exact(net), nn.Embedding(3, 2)).attribute(sentences()),
-        "0 times in one call",
-    ),
-    "places": (
-        lambda net: EmbeddingAttribution(Exact(net), net.places).attribute(sentences()),
-        "an embedding for each of the ids, (2, 6)",
-    ),
-    "floats": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences().float()),
-        "inputs must be a tensor of whole numbers",
-    ),
-    "one sentence": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences()[0]),
-        "ids[None]",
-    ),
+    "twice": (twice, "2 times in one call"),
+    "never": (lambda net: of(net, layer=nn.Embedding(3, 2)), "0 times in one call"),
+    "places": (lambda net: of(net, layer=net.places), "an embedding for each of the ids, (2, 6)"),
+    "floats": (lambda net: of(net, sentences().float()), "inputs must be a tensor of whole number"),
+    "one sentence": (lambda net: of(net, sentences()[0]), "ids[None]"),
     "other order": (
-        lambda net: EmbeddingAttribution(Exact(lambda ids: net(ids.flip(1))), net.words).attribute(
-            sentences()
-        ),
+        lambda net: of(net, forward=lambda ids: net(ids.flip(1))),
         "must read the ids of the inputs",
     ),
-    "other order by name": (
-        lambda net: EmbeddingAttribution(
-            Exact(lambda ids: net.words(input=ids.flip(1))[..., 0].prod(dim=1)), net.words
-        ).attribute(sentences()),
-        "must read the ids of the inputs",
-    ),
-    "fraction": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(sentences(), HALF),
-        "whole numbers or one of them; got float",
-    ),
+    "other order by name": (by_name, "must read the ids of the inputs"),
+    "fraction": (lambda net: of(net, None, 1.5), "whole numbers or one of them; got float"),
     "distribution": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
-            sentences(), BaselineDistribution(sentences())
-        ),
+        lambda net: of(net, None, BaselineDistribution(sentences())),
         "got BaselineDistribution",
     ),
     "mask": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
-            sentences(), feature_mask=torch.arange(4)[None]
-        ),
+        lambda net: of(net, feature_mask=torch.arange(4)[None]),
         "feature_mask must have the shape of inputs, (2, 6)",
     ),
     "baselines": (
-        lambda net: EmbeddingAttribution(Exact(net), net.words).attribute(
-            sentences(), sentences(3)
-        ),
+        lambda net: of(net, None, sentences(3)),
         "baselines must have the shape of inputs, (2, 6)",
     ),
 }

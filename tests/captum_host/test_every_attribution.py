@@ -130,7 +130,6 @@ some_classes = over(
         if row.name in {"RandomOrder", "OddGP", "LShapley", "SimShap", "Centroid", "AVA"}
     ]
 )
-# captum's tools around estimators are in `test_captum_tools.py`.
 networks_and_aggregates = over([row for row in ROWS if row.is_trained or row.is_aggregate])
 every_trained = over([row for row in ROWS if row.is_trained])
 
@@ -242,7 +241,7 @@ def test_trained_ones_refuse_another_forward_func(row):
 # captum's tools
 
 
-@networks_and_aggregates
+@every_class
 @pytest.mark.parametrize("kind", ["smoothgrad", "vargrad"])
 def test_noise_tunnel(row, kind):
     method = row.build(NET)
@@ -281,10 +280,6 @@ def test_misspelt_arguments_are_refused(row):
         method.attribute(X, n_sample=10)
     with pytest.raises(TypeError, match="n_sample"):  # aggregates ask their methods later
         method.attribute_future(X, n_sample=10).wait()
-    with pytest.raises(TypeError, match="sead"):
-        row.cls(NET, sead=1)
-    with pytest.raises(TypeError):
-        row.cls(NET, 1)  # options have names
 
 
 @networks_and_aggregates

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -41,18 +40,6 @@ class Tokens(nn.Module):
     def forward(self, x):
         found = self.body(self.embed(x.reshape(len(x), -1, 2)))
         return self.head((found[0] if isinstance(found, tuple) else found).mean(dim=1))[:, 0]
-
-
-@pytest.mark.parametrize("n_samples", [10, 40, 150])
-def test_games_of_pairs_are_exact_from_three_passes_on(n_samples):
-    x = examples(3)
-    expected = x.clone()
-    expected[:, :-1] += x[:, :-1] * x[:, 1:] / 2
-    expected[:, 1:] += x[:, :-1] * x[:, 1:] / 2
-    method = OddGP(by_pairs, gradients=True, seed=0)
-    found, errors = method.attribute(x, n_samples=n_samples, return_standard_error=True)
-    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
-    assert not errors.any()
 
 
 def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coalitions():
@@ -185,6 +172,7 @@ def test_numbers_repeat_and_depend_neither_on_batches_nor_on_other_rows():
 
 
 NET = network()
+GIVEN = OddGP(NET, gradients=True, seed=0)
 MODELS = {
     "detached": (lambda x: NET(x.detach())[:, 0], "depend differentiably"),
     "rounded": (lambda x: NET(x.round())[:, 0], "zero everywhere"),
@@ -208,12 +196,6 @@ def test_models_without_gradients_are_named_or_explained_by_values(name):
     assert "values alone" in method.last_estimate.choice
     assert not method.last_estimate.backward_passes.any()
     assert (method.last_estimate.evaluations <= 100).all()
-
-
-def test_whole_numbers_have_no_gradients():
-    tokens, embed = torch.arange(20)[None], nn.Embedding(20, 1)
-    with pytest.raises(DerivativeError, match="whole numbers"):
-        OddGP(lambda ids: embed(ids).sum(dim=(1, 2)), gradients=True).attribute(tokens)
 
 
 METHODS: dict[str, Any] = {
@@ -340,27 +322,28 @@ def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
     torch.testing.assert_close(shared, found)
 
 
-def test_interactions_need_values_alone():
-    with pytest.raises(InvalidArgumentError, match="interactions"):
-        OddGP(NET, gradients=True, seed=0).interactions(examples(2), n_samples=300)
+EMBEDDING = nn.Embedding(20, 1)
 
 
-def test_streams_and_batches_give_the_attributions_of_one_call(tmp_path):
-    x = examples(5)
-    method = OddGP(NET, gradients=True, seed=0)
-    options: Any = {"n_samples": 60}
-    expected = method.attribute(x, **options)
-    found = method.attribute_stream(x, tmp_path / "out.npz", chunk_size=2, **options)
-    np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)
-    frame = pd.DataFrame(x.numpy()).rename(columns=str)
-    of_frame = method.batch_function(frame.head(1), **options)(frame).filter(like="attribution_")
-    np.testing.assert_allclose(of_frame.iloc[:, :N], expected.flatten(1), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("gradients", ["yes", None, 2])
-def test_other_values_of_gradients_are_refused(gradients):
-    with pytest.raises(InvalidArgumentError, match="gradients must be"):
-        OddGP(NET, gradients=gradients)
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        *(
+            (lambda how=how: OddGP(NET, gradients=how), InvalidArgumentError, "gradients must be")
+            for how in ("yes", None, 2)
+        ),
+        (lambda: GIVEN.attribute(examples(2), n_samples=9), BudgetError, "at least 10"),
+        (lambda: GIVEN.interactions(examples(2), n_samples=99), InvalidArgumentError, "interact"),
+        (
+            lambda: OddGP(EMBEDDING, gradients=True).attribute(torch.arange(20)[None]),
+            DerivativeError,
+            "whole numbers",
+        ),
+    ],
+)
+def test_what_has_no_gradients_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
 
 
 def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little_time():
@@ -375,9 +358,7 @@ def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little
     assert torch.equal(found, expected)
 
 
-def test_too_few_evaluations_are_refused_or_values_alone():
-    with pytest.raises(BudgetError, match="at least 10"):
-        OddGP(NET, gradients=True, seed=0).attribute(examples(2), n_samples=9)
+def test_too_few_evaluations_are_values_alone():
     auto, alone = (OddGP(NET, gradients=how, seed=0) for how in ("auto", False))
     with pytest.warns(match="is little"):
         found, expected = (one.attribute(examples(2), n_samples=9) for one in (auto, alone))

@@ -185,21 +185,6 @@ def test_nodes_of_pytorch_geometric(method):
     check(method, StackedGraphs(network, data.edge_index), alone, data.x[None], data)
 
 
-def test_models_of_pytorch_geometric_with_edge_features():
-    package = geometric()
-    layer = package.nn.GINEConv(nn.Linear(4, 2), edge_dim=3)
-    nodes, edge_index = molecules()
-    features = torch.randn(16, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    network = seeded(layer)
-    arguments = {"edge_attr": features}
-    model = StackedGraphs(network, edge_index, edge_arguments=arguments, node=2)
-
-    def alone(x):
-        return network(x[0], edge_index, features)[2:3, 1]
-
-    check("Myerson", model, alone, nodes, edge_index)
-
-
 def test_the_explainer_of_pytorch_geometric():
     """It knows methods by the names of their classes, and passes one graph at a time."""
     package = geometric()

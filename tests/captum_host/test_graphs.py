@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import TextTemplateInput
-from torch import nn
 
-from captum_ext import BaselineDistribution, CShapley, LShapley, Myerson, PlayerGraph
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from captum_ext import CShapley, LShapley, Myerson, PlayerGraph
+from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -197,36 +196,19 @@ def test_slots_of_templates_are_neighbours_where_users_say_so():
     torch.testing.assert_close(found.token_attr, wanted.token_attr)
 
 
-# --- captum's own tools ---
-
-
-def test_distributions_of_baselines_and_one_value_for_a_batch():
-    x, background = examples(2, 5), examples(4, 5)
-    on_line = LShapley(smooth, order=1, graph="line")
-    averaged = on_line.attribute(x, baselines=BaselineDistribution(background))
-    each = [on_line.attribute(x, baselines=one[None]) for one in background]
-    torch.testing.assert_close(averaged, torch.stack(each).mean(0))
-    whole = LShapley(lambda x: smooth(x).sum(), order=1, graph="line").attribute(x)
-    assert whole.shape == (1, 5)
-    torch.testing.assert_close(whole[0], on_line.attribute(x).sum(0))
-
-
 # --- wrong calls ---
 
 
 @pytest.mark.parametrize(
-    ("graph", "error", "message"),
+    ("graph", "message"),
     [
-        ("tree", InvalidArgumentError, "graph must be one of 'line', 'ring', 'grid'"),
-        (torch.ones(3, 3), InvalidArgumentError, r"\(2, E\)"),
-        (torch.tensor([[0], [9]]), InvalidArgumentError, "between 0 and 9"),
-        ([PlayerGraph.line(6)] * 3, InvalidArgumentError, "3 graphs, but there are 2 rows"),
-        (nn.Linear(1, 1), InvalidArgumentTypeError, "networkx graph"),
-        (torch.tensor([[0, 1], [1, 2]]), InvalidArgumentError, "names 3 nodes.* 6 players"),
+        ("tree", "graph must be one of 'line', 'ring', 'grid'"),
+        ([PlayerGraph.line(6)] * 3, "3 graphs, but there are 2 rows"),
+        (torch.tensor([[0, 1], [1, 2]]), "names 3 nodes.* 6 players"),
     ],
 )
-def test_graphs_that_cannot_be_used(graph, error, message):
-    with pytest.raises(error, match=message):
+def test_graphs_that_cannot_be_used(graph, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         LShapley(smooth, graph=graph).attribute(examples(2, 6))
 
 
@@ -242,14 +224,3 @@ def test_columns_of_tables_are_no_neighbours(kind):
         kind(lambda image, table: smooth(table)).attribute((examples(2, 2, 2), x))
     by_itself = kind(lambda x: smooth(x[:, :1])).attribute(x[:, :1])  # one column has no order
     torch.testing.assert_close(by_itself[:, 0], smooth(x[:, :1]) - smooth(0 * x[:, :1]))
-
-
-def test_options_that_cannot_be_used():
-    with pytest.raises(InvalidArgumentError, match="shapes='squares' is an option of variant='reg"):
-        CShapley(smooth, shapes="squares")
-    with pytest.raises(InvalidArgumentError, match="weighting='paper' is an option of variant='su"):
-        CShapley(smooth, variant="regression", weighting="paper")
-    with pytest.raises(InvalidArgumentError, match="variant must be one of"):
-        CShapley(smooth, variant="least squares")
-    with pytest.raises(BudgetError, match="n_samples=9 is too small: C-Shapley with order=1 needs"):
-        CShapley(smooth, order=1, graph="line").attribute(examples(1, 8), n_samples=9)

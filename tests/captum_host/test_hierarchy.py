@@ -56,22 +56,21 @@ def test_images_are_quadrants_or_nested_masks():
     assert torch.equal(by_pair[..., ::2], by_pair[..., 1::2])
 
 
+CELLS = torch.arange(16).reshape(4, 4)
+
+
 @pytest.mark.parametrize(
-    ("hierarchy", "error", "message"),
+    ("hierarchy", "message"),
     [
-        ([torch.zeros(3, 3).long()], InvalidArgumentError, "does not broadcast"),
-        ([torch.zeros(4, 4)], InvalidArgumentTypeError, "must hold whole numbers"),
-        (
-            [torch.arange(16).reshape(4, 4) // 8, torch.arange(16).reshape(4, 4) % 4],
-            InvalidArgumentError,
-            "segment 0 of level 1 lies in several segments of level 0",
-        ),
-        ([[0, 1], [1, 2]], InvalidArgumentError, "player 1 in two places"),
-        (PlayerTree.from_nested([0, 1], 2), InvalidArgumentError, "has 2 players, but there are"),
+        ([torch.zeros(3, 3).long()], "does not broadcast"),
+        ([torch.zeros(4, 4)], "must hold whole numbers"),
+        ([CELLS // 8, CELLS % 4], "segment 0 of level 1 lies in several segments of level 0"),
+        ([[0, 1], [1, 2]], "player 1 in two places"),
+        (PlayerTree.from_nested([0, 1], 2), "has 2 players, but there are"),
     ],
 )
-def test_bad_hierarchies(hierarchy, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_hierarchies(hierarchy, message):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
         Hierarchy(forward, hierarchy=hierarchy).attribute(torch.ones(1, 1, 4, 4), target=0)
 
 

@@ -214,16 +214,6 @@ def test_passes_are_split_where_logits_would_fill_the_memory(monkeypatch):
     assert_equal(split.token_attr, whole.token_attr.double())
 
 
-def test_equal_prompts_are_read_once():
-    model, tokenizer = TinyLanguageModel(), WordTokenizer()
-    twice = TextTemplateInput(prompt_of, [*PASSAGES, "a cat"], [*[""] * 3, "a cat"])
-    result = LLMAttribution(Exact(model), tokenizer).attribute(twice, TARGET)
-    estimate = result.estimate
-    assert len(model.prompts) == 2**3 + estimate.check_evaluations
-    assert float(result.seq_attr[3]) == pytest.approx(0, abs=1e-12)
-    assert estimate.evaluations.tolist() == [2**4]
-
-
 # What is explained
 
 

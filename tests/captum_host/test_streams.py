@@ -1,6 +1,9 @@
 """Streams of rows through captum: any source, and the attributions of `attribute`, bit for bit."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -174,11 +177,14 @@ def test_shared_arguments_and_distributions_of_baselines(tmp_path):
         ({"roles": ("inputs", "labels")}, "'labels'"),
         ({"roles": ("inputs", "target")}, "names 2 parts"),
         ({"roles": ("inputs", "target"), "target": 1}, "given twice"),
+        ({"rows": loader_of(X, TARGETS)}, r"roles=\('inputs', 'unused'\)"),
+        ({"function": lambda x: x.sum() ** 2}, "one value for a whole batch"),
     ],
 )
 def test_arguments_that_depend_on_the_chunk_are_refused(options, words, tmp_path):
+    options = {"rows": X, "n_samples": BUDGET, **options}
     with pytest.raises(InvalidArgumentError, match=words):
-        method().attribute_stream(X, tmp_path / "a.npz", **options)
+        method(options.pop("function", forward)).attribute_stream(out=tmp_path / "a.npz", **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -187,16 +193,6 @@ def test_empty_batches_change_nothing(tmp_path):
     options = {"n_samples": BUDGET, "target": 0}
     stream = method().attribute_stream(iter(batches), tmp_path / "a.npz", chunk_size=20, **options)
     assert_same_rows(stream, method().attribute(X, **options))
-
-
-def test_batches_whose_parts_have_no_roles_are_refused(tmp_path):
-    with pytest.raises(InvalidArgumentError, match=r"roles=\('inputs', 'unused'\)"):
-        method().attribute_stream(loader_of(X, TARGETS), tmp_path / "a.npz")
-
-
-def test_one_value_for_a_batch_is_refused(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="one value for a whole batch"):
-        method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npz", n_samples=BUDGET)
 
 
 def stopping_after(n_rows):
@@ -277,3 +273,47 @@ def test_a_trained_network_explains_streams(tmp_path):
     np.testing.assert_allclose(stream.values, net.attribute(X, target=0), atol=1e-5)
     again = net.attribute_stream(X, tmp_path / "a.npz", target=0, checkpoint=True)
     np.testing.assert_array_equal(again.values, stream.values)
+
+
+# --- tables of pandas and other packages, as batches and streams ---
+
+
+def of_product(inputs):
+    return torch.nan_to_num(inputs, nan=9.0).prod(dim=1)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean"])
+@pytest.mark.parametrize("last", [1, None])
+def test_nullable_columns_become_floats(dtype, last, tmp_path):
+    frame = pd.DataFrame({"x": pd.array([1, last], dtype=dtype), "y": [3.0, 4.0]})
+    method = captum_ext.Exact(of_product)
+    floats = torch.tensor(frame.to_numpy(dtype=float, na_value=np.nan))
+    expected = method.attribute(floats.float()).numpy()
+    batch = method.batch_function(frame.head(1))(frame)
+    np.testing.assert_array_equal(batch.iloc[:, :2], expected)
+    stream = method.attribute_stream(frame, tmp_path / "out.npz")
+    np.testing.assert_allclose(stream[:], expected, rtol=1e-6)
+
+
+def test_a_column_of_texts_is_named():
+    frame = pd.DataFrame({"x": [1.0], "word": ["a"]})
+    with pytest.raises(InvalidArgumentError, match="'word' holds .*features="):
+        captum_ext.Exact(of_product).batch_function(frame)
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_polars_equals_pandas(has_nulls, tmp_path):
+    polars = pytest.importorskip("polars")
+    columns = {"x": [1, None if has_nulls else 2], "y": [3.0, 4.0]}
+    table = polars.DataFrame(columns)
+    frame = pd.DataFrame({"x": np.array(columns["x"], dtype=float), "y": columns["y"]})
+    method = captum_ext.Exact(of_product)
+    batch = method.batch_function(table[:1])(table)
+    assert isinstance(batch, polars.DataFrame)
+    expected = method.batch_function(frame.head(1))(frame)
+    np.testing.assert_array_equal(batch.to_numpy(), expected.to_numpy())
+    streams: list[Any] = [
+        method.attribute_stream(rows, tmp_path / f"{index}.npz")[:]
+        for index, rows in enumerate((table, frame))
+    ]
+    assert torch.equal(*streams)

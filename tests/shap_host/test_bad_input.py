@@ -1,8 +1,5 @@
 """Wrong calls: each names the argument, in an error of the class that a caller would catch."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +11,6 @@ from sklearn.svm import SVC
 import shap_ext
 from shapley_adapters.errors import (
     BudgetError,
-    DerivativeError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
@@ -30,30 +26,16 @@ FRAME = pd.DataFrame(X, columns=list("abcdefghi"))
 OF_CALLS = {"batch_size", "error_bounds", "main_effects", "max_evals", "outputs", "silent"}
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """A wrong call, the error, and words that its message must hold."""
-
-    error: type | tuple[type, ...]
-    words: str
-    x: object
-    model: object
-    arguments: dict[str, Any]
-
-    def run(self, model):
-        arguments = {"masker": BACKGROUND, "seed": 0, "algorithm": "shear"} | self.arguments
-        of_call = {name: arguments.pop(name) for name in OF_CALLS & arguments.keys()}
-        explainer = shap.Explainer(model, **arguments)
-        return explainer(*(self.x if isinstance(self.x, tuple) else (self.x,)), **of_call)
+def explain(x, model, arguments):
+    arguments = {"masker": BACKGROUND, "seed": 0, "algorithm": "shear"} | arguments
+    of_call = {name: arguments.pop(name) for name in OF_CALLS & arguments.keys()}
+    explainer = shap.Explainer(model, **arguments)
+    return explainer(*(x if isinstance(x, tuple) else (x,)), **of_call)
 
 
 def wrong(error, words, *, x=X, model=curved, **arguments):
-    return Wrong(error, words, x, model, arguments)
-
-
-class Detached(nn.Module):
-    def forward(self, x):
-        return x.detach().prod(dim=1)
+    """Return a wrong call, the error, and words that its message must hold."""
+    return pytest.param(error, words, x, model, arguments, id=words)
 
 
 class Complex(nn.Module):
@@ -65,12 +47,20 @@ def nan_for_some(x):
     return np.where(x[:, 0] == X[0, 0], np.nan, curved(x))
 
 
-def infinite(x):
-    return np.full(len(x), np.inf)
+def two_and_three(mask, a, b):
+    return np.stack([a] * 2), np.stack([b] * 3)
 
 
 VALUE, TYPE, OUTPUT = InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError
+NO_NUMBER = NonFiniteValueError
+AB, TWELVE, CUBE = ["a b", "a"], " ".join("abcdefghijkl"), X.reshape(2, 3, 3)
+SPARSE, OBJECTS = scipy.sparse.csr_matrix(X), X.astype(str).astype(object)
+TWICE = FRAME.set_axis(list("aacdefghi"), axis=1)
+MASKER = lambda mask, x: (x * mask.reshape(x.shape))[None]  # noqa: E731
 COMPOSITE = shap.maskers.Composite(shap.maskers.Independent(BACKGROUND))
+IMAGE, PAIR = shap.maskers.Image(0.0, (2, 2, 1)), {"u": [0, 1]}
+LITTLE = {"cooperators": "random", "max_evals": 10}
+ENUMERATED = {"algorithm": "enumeration"}
 TEXT = {"model": lambda texts: np.array([len(t) for t in texts]), "masker": shap.maskers.Text()}
 CASES = [
     # The rows
@@ -78,12 +68,7 @@ CASES = [
     wrong(TYPE, "X must be an array.* NoneType", x=(None,)),
     wrong(TYPE, "X must be an array.* str", x="abc"),
     wrong(VALUE, "X has 3 columns.* 9", x=FRAME.iloc[0, :3]),
-    wrong(
-        VALUE,
-        r"X is sparse.*background rows.*X\.toarray\(\)",
-        x=scipy.sparse.csr_matrix(X),
-        masker=lambda mask, x: (x * mask)[None],
-    ),
+    wrong(VALUE, r"X is sparse.*background rows.*X\.toarray\(\)", x=SPARSE, masker=MASKER),
     wrong(TYPE, r"X is a sparse tensor.*X\.to_dense", x=torch.as_tensor(X).to_sparse()),
     wrong(VALUE, "X holds no rows", x=X[:0]),
     wrong(VALUE, "X ", x=[[1.0] * N, [1.0]]),
@@ -91,24 +76,14 @@ CASES = [
     wrong(VALUE, "another order.*list", x=FRAME[FRAME.columns[::-1]], masker=FRAME),
     wrong(VALUE, r"X lacks columns .*'a'", x=FRAME.rename(columns={"a": "z"}), masker=FRAME),
     wrong(VALUE, r"X has columns .* lacks: \['z'\]", x=FRAME.assign(z=1), masker=FRAME),
-    wrong(
-        TYPE,
-        "X holds values that are not numbers",
-        x=X.astype(str).astype(object),
-        model=network(N),
-    ),
+    wrong(TYPE, "X holds values that are not numbers", x=OBJECTS, model=network(N)),
     wrong(VALUE, "2 datasets.*masker=", x=(X, X)),
     wrong(VALUE, "X is a masked array.*filled", x=np.ma.masked_array(X, X > 0)),
     wrong(VALUE, r"X has shape \(2, 0\): there are no columns", x=X[:, :0]),
     wrong(TYPE, "ndarray in row 0, column 0.*groups=", x=pd.DataFrame({"a": [X[0], X[1]]})),
     wrong(TYPE, "X holds .* and masker's background", x=X.astype(int).astype("datetime64[D]")),
     wrong(TYPE, "X holds .* and masker's background", x=X.astype(str)),
-    wrong(
-        VALUE,
-        "rows",
-        x=(X, X[:1]),
-        masker=lambda mask, a, b: ((a * mask[:N])[None], (b * mask[N:])[None]),
-    ),
+    wrong(VALUE, "rows", x=(X, X[:1]), masker=lambda m, a, b: ((a * m[:N])[None], b * m[None, N:])),
     # The masker
     wrong(TYPE, "masker must be .* str", masker="mean"),
     wrong(VALUE, "masker is a masked array.*filled", masker=np.ma.masked_array(X, X > 0)),
@@ -119,53 +94,23 @@ CASES = [
     wrong((VALUE, TYPE), "masker", masker=lambda mask, x: x * mask),
     wrong(VALUE, r"masker Impute .*maskers\.Gaussian", masker=shap.maskers.Impute(BACKGROUND)),
     wrong(VALUE, "masker Composite takes 1 .* 2 datasets", x=(X, X), masker=COMPOSITE),
-    wrong(VALUE, r"X is sparse.*X\.toarray", x=scipy.sparse.csr_matrix(X), masker=COMPOSITE),
-    wrong(
-        VALUE,
-        r"X holds an image of shape \(9,\).*\(2, 2, 1\)",
-        masker=shap.maskers.Image(0.0, (2, 2, 1)),
-    ),
+    wrong(VALUE, r"X is sparse.*X\.toarray", x=SPARSE, masker=COMPOSITE),
+    wrong(VALUE, r"X holds an image of shape \(9,\).*\(2, 2, 1\)", masker=IMAGE),
     wrong(VALUE, "X has 9 columns.* 8", masker=scipy.sparse.csr_matrix((1, 8))),
-    wrong(
-        TYPE,
-        "X is sparse, but masker's background holds values that are not numbers",
-        x=scipy.sparse.csr_matrix(X),
-        masker=BACKGROUND.astype(str).astype(object),
-    ),
-    wrong(
-        VALUE,
-        "masker returned 2 rows .* 3 for another",
-        x=(X, X),
-        masker=lambda m, a, b: (np.stack([a] * 2), np.stack([b] * 3)),
-        model=lambda a, b: a.sum(axis=1),
-    ),
+    wrong(TYPE, "X is sparse, but .* holds values that are not numbers", x=SPARSE, masker=OBJECTS),
+    wrong(VALUE, "masker returned 2 rows .* 3 for another", x=(X, X), masker=two_and_three),
     # Texts
-    wrong(
-        TYPE, r"X must be .* list of rows.* got str\. Pass a list of texts, \[X\]", x="a", **TEXT
-    ),
+    wrong(TYPE, r"X must be .* rows.* got str\. Pass a list of texts, \[X\]", x="a", **TEXT),
     wrong(VALUE, "X, row 1: .* cannot read ''", x=["a", ""], **TEXT),
     wrong(VALUE, "X, row 1: .* None", x=["a", None], **TEXT),
     wrong(VALUE, "X, row 0: .* cannot read", x=pd.DataFrame({"a": ["b"]}), **TEXT),
-    wrong(
-        VALUE,
-        "groups cannot be used.* features of its own",
-        x=["a b", "a"],
-        **TEXT,
-        groups={"u": [0, 1]},
-    ),
-    wrong(
-        BudgetError,
-        "max_evals=10 .* 12 players",
-        x=["a b c d e f g h i j k l"],
-        **TEXT,
-        cooperators="random",
-        max_evals=10,
-    ),
+    wrong(VALUE, "groups cannot be used.* features of its own", x=AB, groups=PAIR, **TEXT),
+    wrong(BudgetError, "max_evals=10 .* 12 players", x=[TWELVE], **TEXT, **LITTLE),
     wrong(
         OUTPUT,
         r"model must return outputs of the same shape.*\(\d,\) first and \(\d,\) later",
         x=[np.zeros(2), np.zeros(3)],
-        masker=lambda m, x: (x * m)[None],
+        masker=MASKER,
         model=lambda x: x[:, 1:],
     ),
     wrong((VALUE, TYPE), "masker", masker=shap.maskers.Fixed()),
@@ -173,13 +118,11 @@ CASES = [
     # The model
     wrong(TYPE, "model must be callable.* NoneType", model=None),
     wrong(OUTPUT, "model .* one entry for each", model=lambda x: x.sum()),
-    wrong(
-        OUTPUT, "model must return numbers.*predict_proba", model=lambda x: np.full(len(x), "yes")
-    ),
     wrong(OUTPUT, "model must return", model=lambda x: None),
     *(
         wrong(OUTPUT, "must return numbers.*predict_proba", model=texts)
         for texts in (
+            lambda x: np.full(len(x), "yes"),
             lambda x: np.where(curved(x) > 0, "1", "0").astype(object),
             lambda x: np.where(curved(x) > 0, "1", "0").tolist(),
             lambda x: np.full(len(x), np.datetime64("2020-01-01")),
@@ -188,54 +131,27 @@ CASES = [
     # As many targets as masked rows in a call would otherwise be taken for rows.
     wrong(OUTPUT, r"list of \d+ arrays.*np\.hstack", model=lambda x: [probability(x)] * len(x)),
     wrong(OUTPUT, "tuple of 2 arrays", model=lambda x: (curved(x), curved(x))),
-    wrong(
-        OUTPUT, "masked array.*filled", model=lambda x: np.ma.masked_array(curved(x), x[:, 0] > 0)
-    ),
+    wrong(OUTPUT, "masked array.*filled", model=lambda x: np.ma.masked_array(x, x > 0)),
     wrong(OUTPUT, r"one number at least.*\(\d+, 0\)", model=lambda x: np.empty((len(x), 0))),
     wrong(OUTPUT, "complex", model=Complex()),
     wrong(TYPE, "model must be .* got the class int.*object", model=int),
     wrong(TYPE, "model must be .* got the class SVC.*object", model=SVC),
-    wrong(NonFiniteValueError, "row 0.* nan .*missing", model=nan_for_some),
-    wrong(NonFiniteValueError, "inf ", model=infinite),
-    wrong(
-        OUTPUT,
-        "model .*tuple",
-        x=X.reshape(2, 3, 3),
-        model=nn.LSTM(3, 2, batch_first=True).double(),
-        masker=lambda m, x: (x * m.reshape(x.shape))[None],
-    ),
+    wrong(NO_NUMBER, "row 0.* nan .*missing", model=nan_for_some),
+    wrong(NO_NUMBER, "inf ", model=lambda x: np.full(len(x), np.inf)),
+    wrong(OUTPUT, "model .*tuple", x=CUBE, model=nn.LSTM(3, 2).double(), masker=MASKER),
     # The link
     wrong(TypeError, "link", link=3),
     wrong(VALUE, "link='logits' .*'logit'", link="logits"),
-    wrong(
-        NonFiniteValueError,
-        r"link turns .* 0\.0, into -inf",
-        model=lambda x: (x[:, 0] > 0) * 1.0,
-        link=np.log,
-    ),
-    wrong(
-        NonFiniteValueError,
-        r"link turns .* -1\.5, into nan.*probabilities",
-        model=lambda x: (x[:, 0] > 1e9) - 1.5,
-        link="logit",
-    ),
+    wrong(NO_NUMBER, r"link turns .* 0\.0, into -inf", model=lambda x: 0 * x, link=np.log),
+    wrong(NO_NUMBER, r"link turns .* -1\.5, into nan", model=lambda x: 0 * x - 1.5, link="logit"),
     wrong(TYPE, "link must return numbers.* complex128", link=lambda x: x * 1j),
     wrong(VALUE, r"link must return .* shape .* it returned", link=lambda x: x[:1]),
     wrong(TYPE, "linearize_link", linearize_link=1),
     # Names and groups
     wrong(VALUE, "feature_names holds 10 .* 9", feature_names=list("abcdefghij")),
     wrong(VALUE, "output_names holds 2 .* 3", model=curved_columns, output_names=["a", "b"]),
-    wrong(
-        TYPE,
-        r"feature_names\[1\] is \['b', 'c'\].* one name for each",
-        feature_names=["a", ["b", "c"], *"defghij"],
-    ),
-    wrong(
-        VALUE,
-        r"groups\['u'\] names column 'a', but 2 columns.*index",
-        x=FRAME.set_axis(list("aacdefghi"), axis=1),
-        groups={"u": ["a", "c"]},
-    ),
+    wrong(TYPE, r"names\[1\] is \['b', 'c'\].* one name", feature_names=["a", ["b", "c"]]),
+    wrong(VALUE, r"names column 'a', but 2 columns.*index", x=TWICE, groups={"u": ["a"]}),
     wrong(TYPE, "groups must map", groups=[[0, 1]]),
     wrong(TYPE, r"groups\['u'\]", groups={"u": "ab"}),
     wrong(VALUE, r"groups\['u'\] holds no", groups={"u": []}),
@@ -248,13 +164,7 @@ CASES = [
     wrong(TYPE, "seed must be", seed=1.5),
     wrong(VALUE, "seed must be at least 0", seed=-1),
     wrong(VALUE, "cooperators must be one of .*'hessian'", cooperators="hessians"),
-    wrong(
-        DerivativeError,
-        "cooperators='hessian' .*not a torch module.*'difference'",
-        cooperators="hessian",
-        max_evals=100,
-    ),
-    wrong(DerivativeError, "detach", cooperators="gradient", model=Detached(), max_evals=100),
+    # Derivatives are refused in tests/parity/test_derivative_table.py and test_derivatives.py.
     wrong(VALUE, "complement must be one of .*'posterior'", complement="coin"),
     wrong(VALUE, "sizes must be one of .*'kernel'", algorithm="leastsquares", sizes="big"),
     # The call
@@ -262,13 +172,7 @@ CASES = [
     wrong(TYPE, "max_evals .*'auto'", max_evals="all"),
     wrong(VALUE, "max_evals must be at least 1", max_evals=0),
     wrong(BudgetError, "max_evals=37 .* 38 .* 9 players; 512", cooperators="random", max_evals=37),
-    wrong(
-        BudgetError,
-        "21 players.* 20",
-        x=rows(1, 21),
-        algorithm="enumeration",
-        masker=np.zeros((1, 21)),
-    ),
+    wrong(BudgetError, "21 players.* 20", x=rows(1, 21), masker=rows(1, 21, 1), **ENUMERATED),
     wrong(VALUE, "complement='none'", complement="none", error_bounds=True, max_evals=300),
     wrong(VALUE, "batch_size", batch_size=0),
     wrong(TYPE, "error_bounds", error_bounds=1),
@@ -290,39 +194,22 @@ if scipy.sparse.coo_array(X[0]).ndim == 1:  # from SciPy 1.13 on there are spars
     ]
 
 
-NEED_OUTPUTS = "link must return", "outputs=", "cooperators='hessian'"
+NEED_OUTPUTS = "link must return", "outputs="
 """Words of the refusals that read outputs of the model first."""
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
-def test_wrong_calls_are_named_before_the_model_runs(case):
-    model = Seen(curved) if case.model is curved else case.model
-    with pytest.raises(case.error, match=case.words) as caught:
-        case.run(model)
+@pytest.mark.parametrize(("error", "words", "x", "model", "arguments"), CASES)
+def test_wrong_calls_are_named_before_the_model_runs(error, words, x, model, arguments):
+    seen = Seen(curved)
+    with pytest.raises(error, match=words) as caught:
+        explain(x, seen if model is curved else model, arguments)
     assert issubclass(caught.type, (ValueError, TypeError, ArithmeticError, RuntimeError))
-    if model is not case.model and not case.words.startswith(NEED_OUTPUTS):
-        assert not model.calls
+    assert not seen.calls or words.startswith(NEED_OUTPUTS)
 
 
 def test_the_table_is_not_wrong_itself():
-    assert wrong(ValueError, "").run(curved).shape == (2, N)  # what the calls are wrong variants of
-
-
-@pytest.mark.filterwarnings("ignore:.* is little for")
-def test_budget_messages_hold_the_number_that_suffices():
-    for name in ("shear", "randomorder", "leastsquares", "enumeration"):
-        for error_bounds in (False, True):
-            explainer = shap.Explainer(curved, BACKGROUND, algorithm=name, seed=0)
-            with pytest.raises(BudgetError) as caught:
-                explainer(X, max_evals=3, error_bounds=error_bounds)
-            needed = int(str(caught.value).split("at least ")[1].split(" ")[0])
-            sv = explainer(X, max_evals=needed, error_bounds=error_bounds)
-            assert np.isfinite(sv.values).all()
-            if error_bounds:
-                assert np.isfinite(sv.error_std).all()
-            with pytest.raises(BudgetError):
-                explainer(X, max_evals=needed - 1, error_bounds=error_bounds)
+    assert explain(X, curved, {}).shape == (2, N)  # what the calls are wrong variants of
 
 
 @pytest.mark.parametrize(
@@ -352,17 +239,6 @@ def test_budget_messages_hold_the_number_that_suffices():
 def test_what_can_be_refused_at_once_is(option, algorithm):
     with pytest.raises(ShapleyExtError, match=next(iter(option))):
         shap.Explainer(**({"model": curved, "masker": BACKGROUND} | option), algorithm=algorithm)
-
-
-def test_errors_of_the_model_come_through_unchanged():
-    class OwnError(Exception):
-        pass
-
-    def failing(x):
-        raise OwnError("mine")
-
-    with pytest.raises(OwnError, match="mine"):
-        shap.Explainer(failing, BACKGROUND, algorithm="shear")(X)
 
 
 def test_a_failed_call_leaves_the_explainer_usable():

@@ -43,12 +43,7 @@ def lightgbm_classifier():
         (lightgbm_classifier(), CLASSES, "TreeExplainer", False),
         (RandomForestClassifier(10, random_state=0), CLASSES, "TreeExplainer", True),
         (RandomForestRegressor(10, random_state=0), LABELS, "TreeExplainer", False),
-        (
-            GradientBoostingClassifier(n_estimators=10, random_state=0),
-            LABELS,
-            "TreeExplainer",
-            False,
-        ),
+        (GradientBoostingClassifier(random_state=0), LABELS, "TreeExplainer", False),
         (IsolationForest(n_estimators=10, random_state=0), LABELS, "TreeExplainer", True),
         (LinearRegression(), LABELS, "LinearExplainer", True),
         (LogisticRegression(), CLASSES, "LinearExplainer", False),

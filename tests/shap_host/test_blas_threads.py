@@ -70,20 +70,6 @@ def test_designs_and_solutions_have_one_thread():
     assert set(blas_threads()) == {3}
 
 
-@pytest.mark.parametrize("phase", ["design", "solve"])
-def test_threads_are_restored_after_an_error(phase, monkeypatch):
-    def fail(*_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(core.OddGP, phase, fail)
-    explainer = shap.Explainer(
-        lambda x: x.sum(axis=1) ** 2, np.zeros((1, 8)), algorithm="oddgp", seed=0
-    )
-    with pytest.raises(ZeroDivisionError):
-        explainer(X, max_evals=100, silent=True)
-    assert set(blas_threads()) == {3}
-
-
 def test_the_last_of_several_threads_restores():
     first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
     seen = {}

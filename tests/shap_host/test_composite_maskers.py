@@ -119,22 +119,6 @@ def test_two_texts():
         np.testing.assert_allclose(found, wanted, **ROUNDING)
 
 
-def test_the_row_as_it_is_beside_the_masked_one():
-    def kept(masked, whole):
-        return np.array([len(a) / len(b) for a, b in zip(masked, whole, strict=True)])
-
-    masker = shap.maskers.FixedComposite(shap.maskers.Text(by_spaces))
-    sv = shap.Explainer(kept, masker, algorithm="enumeration")(TEXTS)
-    for place, text in enumerate(TEXTS):
-        wanted = values_by_oracle(
-            shap.maskers.Text(by_spaces),
-            lambda texts: kept(texts, [text] * len(texts)),  # noqa: B023
-            text,
-        )
-        np.testing.assert_allclose(sv.values[place], wanted, **ROUNDING)
-    assert sv.feature_names[1] == ["good"]
-
-
 def test_the_row_as_it_is_beside_several_masked_ones():
     """The single row is repeated for each background row."""
     masker = shap.maskers.FixedComposite(shap.maskers.Independent(BACKGROUND))

@@ -1,16 +1,21 @@
 """Criteria of shap's explanations: models, maskers, frames, groups and outputs translated."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 import shap
+from scipy.stats import norm
 
 import shap_ext
 from shap_ext import criteria
+from shap_ext.maskers import Gaussian
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers import criteria_oracle
 from tests.helpers.brute_force import masked_model_values
+from tests.helpers.conditional_games import Quadratic, correlated_rows, normal_game
 from tests.shap_host.games import curved, curved_columns, probability, rows
 
 BACKGROUND, X = rows(3, 5, seed=1), rows(4, 5)
@@ -135,17 +140,167 @@ def test_errors_rankings_and_log_odds():
         (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is missing"),
         (lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)), "model= is missing"),
         (
-            lambda: criteria.masked_log_odds(
-                VALUES, probability, BACKGROUND, X, value_function="raw"
-            ),
+            lambda: criteria.masked_log_odds(VALUES, probability, X, X, value_function="raw"),
             "'log_probability'",
         ),
-        (
-            lambda: criteria.faithfulness(VALUES, curved_columns, BACKGROUND, X),
-            "1 outputs, but the model has 3",
-        ),
+        (lambda: criteria.faithfulness(VALUES, curved_columns, X, X), "1 outputs, but the model"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(call, words):
     with pytest.raises(InvalidArgumentError, match=words):
         call()
+
+
+# Errors of the values of coalitions: MSE_v, the energy score, and errors of fits
+
+
+DATA, MODEL = correlated_rows(300, 4, seed=1), Quadratic(4, seed=1)
+ROWS = DATA[:20]
+INNER = [set(members) for size in (1, 2, 3) for members in combinations(range(4), size)]
+
+
+def exact_errors(game_of_row):
+    games = [game_of_row(row) for row in ROWS]
+    outputs = MODEL(ROWS)
+    return np.array(
+        [
+            np.mean([(output - game(members)) ** 2 for members in map(frozenset, INNER)])
+            for output, game in zip(outputs, games, strict=True)
+        ]
+    )
+
+
+def of_normal(row):
+    return normal_game(row, DATA.mean(axis=0), np.cov(DATA.T), MODEL.expected)
+
+
+def test_marginal_values_by_enumeration():
+    found = criteria.mse_v(MODEL, DATA[:50], ROWS)
+    exact = exact_errors(lambda row: masked_model_values(MODEL, row, DATA[:50]))
+    np.testing.assert_allclose(found.of_rows[:, 0], exact, rtol=1e-10)
+    np.testing.assert_allclose(found.mean, exact.mean(), rtol=1e-10)
+    np.testing.assert_allclose(found.standard_error, exact.std(ddof=1) / np.sqrt(20), rtol=1e-10)
+
+
+def test_the_noise_of_draws_is_not_counted():
+    """With two draws for each value, their variance would add a half to the error."""
+    exact = exact_errors(of_normal).mean()
+    found = [
+        criteria.mse_v(MODEL, Gaussian(DATA, draws=2, seed=seed), ROWS).mean[0]
+        for seed in range(40)
+    ]
+    assert abs(np.mean(found) - exact) < 4 * np.std(found) / np.sqrt(40)
+    assert np.std(found) / np.sqrt(40) < 0.03 * exact
+
+
+def test_differences_of_rows_say_which_distribution_is_better():
+    conditional = criteria.mse_v(MODEL, Gaussian(DATA, draws=64), DATA)
+    marginal = criteria.mse_v(MODEL, DATA[:100], DATA)
+    difference = marginal - conditional
+    assert difference.mean[0] > 3 * difference.standard_error[0]
+    np.testing.assert_allclose(difference.mean, marginal.mean - conditional.mean)
+
+
+def test_a_sample_of_coalitions():
+    data = correlated_rows(300, 25, seed=2)
+    model = Quadratic(25, seed=2)
+    first, second = (
+        criteria.mse_v(model, data[:10], data[:5], n_coalitions=50, seed=seed) for seed in (0, 1)
+    )
+    assert not np.array_equal(first.of_rows, second.of_rows)
+    few = criteria.mse_v(MODEL, DATA[:50], ROWS, n_coalitions=5)
+    assert not np.allclose(few.of_rows, criteria.mse_v(MODEL, DATA[:50], ROWS).of_rows)
+
+
+FIVE, TEXTS = DATA[:5], pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: criteria.mse_v(MODEL, FIVE, ROWS[:1]), "at least two rows and two features"),
+        (
+            lambda: criteria.mse_v(MODEL, FIVE, ROWS) - criteria.mse_v(MODEL, FIVE, ROWS[:3]),
+            "those of the same rows",
+        ),
+        (lambda: criteria.energy_score(FIVE, ROWS[:1]), "at least two rows and two features"),
+        (lambda: criteria.energy_score(FIVE, ROWS[:, :3]), "X has 3 columns"),
+        (lambda: criteria.energy_score(TEXTS, TEXTS), "must hold numbers"),
+        (lambda: criteria.energy_score(lambda mask, x: x, ROWS), "masker must be a distribution"),
+        (lambda: criteria.fit_errors(DATA, DATA), "explain must be a function"),
+        (lambda: criteria.fit_errors(explained, DATA, n_fits=1), "n_fits=1; .* at least two fits"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=words):
+        call()
+
+
+def test_energy_scores_of_background_rows_by_enumeration():
+    background, spread = DATA[:30], ROWS.std(axis=0)
+    scores = []
+    for row in ROWS:
+        of_row = []
+        for members in INNER:
+            out = [i for i in range(4) if i not in members]
+            draws, truth = background[:, out] / spread[out], row[out] / spread[out]
+            to_truth = np.mean([np.linalg.norm(draw - truth) for draw in draws])
+            apart = np.mean([np.linalg.norm(a - b) for a in draws for b in draws])
+            of_row.append(to_truth - apart / 2)
+        scores.append(np.mean(of_row))
+    found = criteria.energy_score(background, ROWS)
+    np.testing.assert_allclose(found.of_rows[:, 0], scores, rtol=1e-10)
+
+
+def test_energy_scores_of_normal_draws_are_those_of_the_normal_distribution():
+    """With two features one is absent: the continuous ranked probability score."""
+    data, rows = DATA[:, :2], ROWS[:, :2]
+    mean, covariance, spread = data.mean(axis=0), np.cov(data.T), rows.std(axis=0)
+    exact = np.zeros(len(rows))
+    for present, absent in ((0, 1), (1, 0)):
+        slope = covariance[0, 1] / covariance[present, present]
+        middle = mean[absent] + slope * (rows[:, present] - mean[present])
+        sigma = np.sqrt(covariance[absent, absent] - slope * covariance[0, 1])
+        z = (rows[:, absent] - middle) / sigma
+        score = z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)
+        exact += sigma / spread[absent] * score / 2
+    found = [
+        criteria.energy_score(Gaussian(data, draws=8, seed=seed), rows).of_rows[:, 0]
+        for seed in range(60)
+    ]
+    errors = np.std(found, axis=0) / np.sqrt(60)
+    assert (np.abs(np.mean(found, axis=0) - exact) < 4.5 * errors).all()
+    assert errors.max() < 0.05
+
+
+def test_energy_scores_choose_the_distribution_of_the_data():
+    better = criteria.energy_score(Gaussian(DATA[:200], draws=16), DATA[200:])
+    worse = criteria.energy_score(DATA[:100], DATA[200:])
+    assert (worse - better).mean[0] > 3 * (worse - better).standard_error[0]
+
+
+def explained(data):
+    """Return the attributions of a linear model, whose conditional values follow from the fit."""
+    explainer = shap.Explainer(
+        lambda x: x @ [2.0, 0.0, 1.0], Gaussian(data, draws=16), algorithm="enumeration", seed=0
+    )
+    return explainer(np.array([[1.0, 2.0, -1.0]]), silent=True).values
+
+
+def test_errors_of_the_fit_are_those_of_repeated_data():
+    """The standard deviation over 60 data sets has an error of 9 %, that of 60 fits as much."""
+    rng = np.random.default_rng(0)
+    covariance = np.array([[1.0, 0.7, 0.2], [0.7, 1.0, 0.0], [0.2, 0.0, 1.0]])
+    sets = rng.multivariate_normal(np.zeros(3), covariance, (60, 200))
+    repeated = np.std([explained(data) for data in sets], axis=0, ddof=1)
+    found = criteria.fit_errors(explained, sets[0], n_fits=60)
+    np.testing.assert_allclose(found, repeated, rtol=0.4)
+    assert found.shape == (1, 3)
+    np.testing.assert_array_equal(found, criteria.fit_errors(explained, sets[0], n_fits=60))
+
+
+def test_errors_of_the_fit_take_frames():
+    data = np.random.default_rng(1).normal(size=(50, 2))
+    found = criteria.fit_errors(lambda rows: rows.mean(axis=0), data)
+    frame = pd.DataFrame(data)
+    np.testing.assert_allclose(criteria.fit_errors(lambda rows: rows.mean(), frame), found)

@@ -21,9 +21,8 @@ ROUNDING: Tolerances = {"rtol": 1e-9, "atol": 1e-10}
 GROUPS = np.array([3, 0, 0, 1, 2, 3, 1, 1, 4, 2, 0, 4])
 
 built = functools.cache(lambda name: CASES[name].build())
-# tests/captum_host/test_derivatives.py has all; here they are averaged over a background.
-SMOOTH = [name for name, case in CASES.items() if case.is_smooth][::4]
-ONCE = [name for name, case in CASES.items() if case.has_slopes][::6]
+SMOOTH = [name for name, case in CASES.items() if case.is_smooth]
+ONCE = [name for name, case in CASES.items() if case.has_slopes]
 
 
 def game_of(net, rows, background, players=None):
@@ -83,36 +82,23 @@ def off_diagonal(scores):
 
 
 @pytest.mark.parametrize("players", [np.arange(N_FEATURES), GROUPS], ids=["columns", "groups"])
-@pytest.mark.parametrize("name", SMOOTH)
-def test_second_derivatives_are_contracted_and_averaged(name, players):
-    net = built(name)
-    rows, background = examples(2).numpy(), examples(2, seed=5).numpy()
-    found = hessian_scores(game_of(net, rows, background, players), np.arange(2))
+@pytest.mark.parametrize(
+    ("name", "take", "moment"),
+    [
+        *((name, hessian_scores, curvature) for name in SMOOTH),
+        *((name, gradient_scores, slope_changes) for name in ONCE),
+    ],
+)
+def test_derivatives_are_contracted_and_averaged(name, take, moment, players):
+    net, rows, background = built(name), examples(2).numpy(), examples(2, seed=5).numpy()
+    found = take(game_of(net, rows, background, players), np.arange(2))
     for row in range(2):
-        moments = by_hand(net, rows[row], background, players, curvature)
-        wanted = off_diagonal(sum(2 * moment.abs() for moment in moments))
+        moments = by_hand(net, rows[row], background, players, moment)
+        wanted = off_diagonal(sum(one.abs() + one.T.abs() for one in moments))
         np.testing.assert_allclose(found.values[row], wanted, **ROUNDING)
-        assert np.abs(wanted).max() > 1e-3
-    assert not found.are_partial.any()
-    assert found.backward_passes.tolist()[0] >= len(moments) * (1 + players.max() + 1)
-
-
-@pytest.mark.parametrize("players", [np.arange(N_FEATURES), GROUPS], ids=["columns", "groups"])
-@pytest.mark.parametrize("name", ONCE)
-def test_changes_of_slopes_are_averaged(name, players):
-    net = built(name)
-    rows, background = examples(2).numpy(), examples(2, seed=5).numpy()
-    found = gradient_scores(game_of(net, rows, background, players), np.arange(2))
-    for row in range(2):
-        reference = _mean_slope_changes(net, rows[row], background, players)
-        np.testing.assert_allclose(found.values[row], reference, **ROUNDING)
     assert not found.are_partial.any()
     assert found.backward_passes.tolist() == [found.backward_passes[0]] * 2
-
-
-def _mean_slope_changes(net, row, background, players):
-    moments = by_hand(net, row, background, players, slope_changes)
-    return off_diagonal(sum(moment.abs() + moment.T.abs() for moment in moments))
+    assert found.backward_passes[0] >= len(moments) * (1 + players.max() + 1)
 
 
 def test_columns_are_present_or_absent_exactly():

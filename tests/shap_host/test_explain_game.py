@@ -119,17 +119,6 @@ def test_values_are_bit_for_bit_those_of_a_row_of_ones(algorithm):
     np.testing.assert_array_equal(found.error_std, expected.error_std)
 
 
-@pytest.mark.filterwarnings("ignore:max_evals=.* is little")
-@pytest.mark.parametrize("n_players", [1, 2, 40, 300, 2000])
-@pytest.mark.parametrize("share", [0.25, 2])
-def test_budgets_hold_for_any_number_of_players(n_players, share):
-    value = RemoteModel(lambda c: np.tanh(c.mean(axis=1)), rows_per_call=1000)
-    budget = max(8, int(share * n_players))
-    found = explain_game(value, n_players, seed=0, max_evals=budget, algorithm="randomorder")
-    assert value.usage.rows <= 1.05 * budget + 4  # some look for random answers
-    np.testing.assert_allclose(found.values.sum(), np.tanh(1), atol=1e-10)
-
-
 @pytest.mark.parametrize("index", ["banzhaf", ("beta", 4, 1)])
 def test_best_estimates_semivalues_by_the_process_within_the_budget(index):
     """Random orders of 200 players need 798 evaluations, and weigh few of them."""

@@ -192,11 +192,3 @@ def test_batches_come_back_as_they_went_in():
     np.testing.assert_array_equal(answer.drop("id").to_numpy(), expected.iloc[:, 1:].to_numpy())
     assert isinstance(explain(frame), pd.DataFrame)
     assert isinstance(explain(pyarrow.table(NUMBERS | {"id": ["a"] * 4})), pyarrow.Table)
-
-
-def test_global_importance_takes_them():
-    table = polars.DataFrame(NUMBERS)
-    explainer = shap_ext.EnumerationExplainer(model, table, seed=0)
-    answer = explainer.global_importance(table, silent=True)
-    expected = explainer.global_importance(pd.DataFrame(NUMBERS), silent=True)
-    np.testing.assert_array_equal(answer.values, expected.values)

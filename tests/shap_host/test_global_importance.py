@@ -249,16 +249,22 @@ def test_an_explanation_without_errors_is_exact_only_if_the_user_says_so():
     np.testing.assert_allclose(found.standard_errors, [1 / np.sqrt(3), 2 / np.sqrt(3)])
 
 
-def test_what_has_no_mean_over_rows_is_refused():
-    square = shap.Explanation(np.ones((4, 3, 3)), data=np.ones((4, 3)))
-    with pytest.raises(InvalidArgumentError, match="may be that of interactions"):
-        shap_ext.global_importance(square, exact=True)
-    with pytest.raises(InvalidArgumentError, match="several rows"):
-        shap_ext.global_importance(shap.Explanation(np.ones(3)), exact=True)
-    with pytest.raises(InvalidArgumentTypeError, match="explainer.global_importance"):
-        shap_ext.global_importance(np.ones((3, 3)))
-    with pytest.raises(InvalidArgumentError, match="kind='loss' needs the model"):
-        shap_ext.global_importance(square[:, :, 0], kind="loss", exact=True)
+SQUARE = shap.Explanation(np.ones((4, 3, 3)), data=np.ones((4, 3)))
+ODDS = shap_ext.ValueFunction("log_probability", "probabilities")
+
+
+@pytest.mark.parametrize(
+    ("explanation", "options", "words"),
+    [
+        (SQUARE, {}, "may be that of interactions"),
+        (shap.Explanation(np.ones(3)), {}, "several rows"),
+        (np.ones((3, 3)), {}, "explainer.global_importance"),
+        (SQUARE[:, :, 0], {"kind": "loss"}, "kind='loss' needs the model"),
+    ],
+)
+def test_what_has_no_mean_over_rows_is_refused(explanation, options, words):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=words):
+        shap_ext.global_importance(explanation, exact=True, **options)
 
 
 # --- results and arguments ---
@@ -289,37 +295,26 @@ def test_tables_plots_and_several_outputs():
     plt.close("all")
 
 
+HALF, SQUARED = LABELS[:50], {"kind": "loss", "loss": "squared_error"}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "arguments", "message"),
     [
-        ({"kind": "loss"}, "loss= is missing"),
-        ({"kind": "loss", "loss": "squared_error"}, "y= is missing"),
-        ({"kind": "loss", "loss": "hinge", "y": LABELS[:50]}, "'squared_error', 'cross_entropy'"),
-        ({"kind": "loss", "loss": "squared_error", "y": LABELS[:7]}, "each of the 50 rows"),
-        ({"kind": "loss", "loss": "cross_entropy", "y": LABELS[:50]}, "index of a class"),
-        ({"kind": "loss", "loss": lambda f, y: 1.0, "y": LABELS[:50]}, "one number for each"),
-        ({"y": LABELS[:50]}, "y is used with kind='loss' only"),
-        ({"kind": "max"}, "'mean_absolute', 'mean', 'loss'"),
-        ({"n_rows": 1}, "at least 2 rows"),
+        ({}, {"kind": "loss"}, "loss= is missing"),
+        ({}, SQUARED, "y= is missing"),
+        ({}, SQUARED | {"loss": "hinge", "y": HALF}, "'squared_error', 'cross_entropy'"),
+        ({}, SQUARED | {"y": LABELS[:7]}, "each of the 50 rows"),
+        ({}, SQUARED | {"loss": "cross_entropy", "y": HALF}, "index of a class"),
+        ({}, SQUARED | {"loss": "cross_entropy", "y": np.ones(50, int)}, "returns probabilities"),
+        ({}, SQUARED | {"loss": lambda f, y: 1.0, "y": HALF}, "one number for each"),
+        ({}, {"y": HALF}, "y is used with kind='loss' only"),
+        ({}, {"kind": "max"}, "'mean_absolute', 'mean', 'loss'"),
+        ({}, {"n_rows": 1}, "at least 2 rows"),
+        ({"model": probability, "link": "logit"}, SQUARED | {"y": HALF}, "^link"),
+        ({"model": probability, "value_function": ODDS}, SQUARED | {"y": HALF}, "^value_function"),
     ],
 )
-def test_arguments_that_cannot_be_used_are_named(arguments, message):
+def test_arguments_that_cannot_be_used_are_named(options, arguments, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        explainer().global_importance(TABLE[:50], **arguments)
-
-
-def test_outputs_that_are_no_probabilities_are_refused():
-    with pytest.raises(InvalidArgumentError, match="needs a model that returns probabilities"):
-        explainer().global_importance(
-            TABLE[:50], np.ones(50, dtype=int), kind="loss", loss="cross_entropy"
-        )
-
-
-def test_a_link_and_a_value_function_are_refused_for_a_loss():
-    linked = explainer(model=probability, link="logit")
-    valued = explainer(
-        model=probability, value_function=shap_ext.ValueFunction("log_probability", "probabilities")
-    )
-    for method, name in ((linked, "link"), (valued, "value_function")):
-        with pytest.raises(InvalidArgumentError, match=f"^{name}"):
-            method.global_importance(TABLE[:50], LABELS[:50], kind="loss", loss="squared_error")
+        explainer(**options).global_importance(TABLE[:50], **arguments)

@@ -10,7 +10,7 @@ import shap
 
 import shap_ext
 from shap_ext import PlayerGraph
-from shapley_adapters.errors import BudgetError, InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import masked_model_values
 from tests.shap_host.games import ROUNDING, curved, curved_columns, rows
@@ -92,10 +92,6 @@ def test_groups_are_nodes_by_their_names():
 
 
 # --- hubs, and what the budget does not pay for ---
-
-
-def hub_model(x):
-    return x[:, 0] * x[:, 1:].sum(axis=1)
 
 
 @pytest.mark.parametrize("name", ["lshapley", "cshapley"])
@@ -207,9 +203,3 @@ def test_channels_that_go_together_make_a_flat_grid():
 def test_tables_need_a_graph(kind):
     with pytest.raises(InvalidArgumentError, match="graph is missing.*texts and images.*networkx"):
         kind(curved, BACKGROUND)(X)
-
-
-def test_budgets_that_are_too_small():
-    explainer = shap_ext.CShapleyExplainer(curved, BACKGROUND, graph="line", order=2)
-    with pytest.raises(BudgetError, match="max_evals=10 is too small: C-Shapley with order=2"):
-        explainer(X, max_evals=10)

@@ -164,26 +164,14 @@ MIXED = pd.DataFrame(
 )
 
 
-def of_mixed(frame):
-    """Use each column by its name."""
-    count, flag = frame["count"].to_numpy(float), frame["flag"].to_numpy(float)
-    return count * frame["size"].to_numpy(float) * (1 + flag) + frame["small"].to_numpy(float) ** 2
-
-
-def test_data_of_numeric_and_boolean_columns_is_numeric():
-    # Plots take means and colours of it; get_dummies makes such frames.
-    sv = explain(of_mixed, MIXED.iloc[:2], MIXED.iloc[2:])
+def test_torch_modules_take_frames_of_numbers_and_booleans():
+    """As get_dummies makes them; plots take means and colours of their data."""
+    net, background, x = network(4), MIXED.iloc[:2], MIXED.iloc[2:]
+    sv = explain(net, background, x)
     assert sv.data.dtype.kind == "f"
     np.testing.assert_array_equal(sv.data[0], [3, 1, -2.5, 2])
-
-
-def test_torch_modules_take_frames_of_numbers_and_booleans():
-    net = network(4)
-    sv = explain(net, MIXED.iloc[:2], MIXED.iloc[2:])
     wanted = oracle(
-        lambda x: of_module(net)(x)[:, 0],
-        MIXED.iloc[2:].to_numpy(float),
-        MIXED.iloc[:2].to_numpy(float),
+        lambda x: of_module(net)(x)[:, 0], x.to_numpy(float), background.to_numpy(float)
     )
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
 
@@ -391,13 +379,6 @@ def test_groups_by_place_and_by_name_are_single_players(name):
         assert sv.values.shape == sv.data.shape == sv.display_data.shape == (2, 4)
 
 
-def test_groups_by_feature_names_of_arrays():
-    sv = explain(
-        curved, np.zeros((1, 3)), rows(1, 3), groups={"both": ["u", "w"]}, feature_names=list("uvw")
-    )
-    assert sv.feature_names == ["both", "v"]
-
-
 def test_groups_of_names_that_are_numbers_go_by_name_first():
     frame = pd.DataFrame(rows(2, 3), columns=[2, 1, 0])
     sv = explain(curved, frame, frame, groups={"pair": [2, 1]})
@@ -454,7 +435,9 @@ def test_one_hot_blocks_are_players_and_show_the_hot_column(name, dtype):
 
 def test_blocks_that_are_not_one_hot_say_their_size():
     x = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [0.0, 1.0, 3.0]])
-    sv = explain(curved, np.zeros((1, 3)), x, groups={"pair": [0, 1]}, feature_names=list("abc"))
+    options = {"groups": {"pair": ["a", "b"]}, "feature_names": list("abc")}
+    sv = explain(curved, np.zeros((1, 3)), x, **options)
+    assert sv.feature_names == ["pair", "c"]
     assert sv.display_data[:, 0].tolist() == ["2 columns", "2 columns", "2 columns", "b"]
     assert np.isnan(sv.data[:3, 0]).all()
     assert sv.data[3, 0] == 1.0

@@ -1,5 +1,7 @@
 """Interactions through shap: their form, their values, their plots, and what is refused."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -249,35 +251,23 @@ def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
     assert [name.strip() for name in ranking.names[0]] == ["not", "good"]
 
 
-def with_pairs(**options):
-    return explainer()(rows(), interactions=True, max_evals=100, **options)
+def ask(argument, value: Any = True, max_evals=100, **options):
+    return explainer(**options)(rows(), max_evals=max_evals, **{argument: value})
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         *(
-            (
-                lambda a=a: explainer(algorithm=a)(rows(), max_evals=99, interactions=True),
-                "'oddgp' and 'best'",
-            )
+            (lambda a=a: ask("interactions", algorithm=a, max_evals=99), "'oddgp' and 'best'")
             for a in ("shear", "semivalue")
         ),
-        (
-            lambda: explainer(algorithm="lshapley", graph="line")(rows(), interactions=True),
-            "on a graph",
-        ),
-        (lambda: explainer()(rows(), interactions="sii"), "interactions must be one of"),
-        (lambda: explainer()(rows(), interactions=None), "interactions must be one of"),
-        (
-            lambda: explainer().explain_stream(rows(), "out.npz", interactions=True),
-            "explain_stream",
-        ),
-        (lambda: shap_ext.rank_interactions(with_pairs()), "error_bounds=True"),
-        (
-            lambda: shap_ext.rank_interactions(explainer()(rows(), error_bounds=True)),
-            "interactions=True",
-        ),
+        (lambda: ask("interactions", algorithm="lshapley", graph="line"), "on a graph"),
+        (lambda: ask("interactions", "sii"), "interactions must be one of"),
+        (lambda: ask("interactions", None), "interactions must be one of"),
+        (lambda: explainer().explain_stream(rows(), "a.npz", interactions=True), "explain_stream"),
+        (lambda: shap_ext.rank_interactions(ask("interactions")), "error_bounds=True"),
+        (lambda: shap_ext.rank_interactions(ask("error_bounds")), "interactions=True"),
         (lambda: shap_ext.rank_interactions(None), r"must be a shap\.Explanation; got None"),
     ],
 )

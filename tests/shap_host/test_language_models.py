@@ -30,7 +30,7 @@ from tests.helpers.language_models import (
 
 SENTENCES = ["the cat ran slowly . ", "a dog . ", "on the mat under a tree ."]
 CONTEXT = "".join(SENTENCES)
-TEMPLATE, TARGET, OTHER = "the dog {} sat", "on a tree", "under the mat slowly"
+TEMPLATE, TARGET = "the dog {} sat", "on a tree"
 
 
 def without_stops(text):
@@ -135,50 +135,29 @@ def names_a_cat(answers):
     return [float("cat" in text) for text in answers.texts]
 
 
-def test_sampled_answers_follow_from_the_seed_and_repeats_reduce_their_errors():
+@pytest.mark.filterwarnings("error")  # of a model that is not deterministic
+def test_sampled_answers_follow_from_the_seed_and_have_errors():
     import torch
 
     network, gen_args = TinyLanguageModel(), {"max_new_tokens": 3, "do_sample": True}
     state = torch.get_rng_state()
-    said = [
-        wrapped(network, WordTokenizer(), gen_args=gen_args, seed=seed).text_generate(CONTEXT)
-        for seed in (0, 0, 1, 2)
-    ]
-    assert said[0].tolist() == said[1].tolist()
-    assert len({str(ids) for ids in said}) > 1
-    options = {"score": names_a_cat, "gen_args": gen_args}
-    model = wrapped(network, WordTokenizer(), seed=0, **options)
-    many = np.array([CONTEXT] * 40), np.array(["a"] * 40)
-    assert (model(*many) != model(*many)).any()  # batches are drawn apart
-    errors, values = [], []
-    for repeats in (10, 160, 10):
-        model = wrapped(network, WordTokenizer(), seed=0, **options)
-        sv, _ = explained(
-            model,
-            [CONTEXT],
-            ["a"],
-            repeats=repeats,
-            max_evals=8 * repeats,
-            error_bounds=True,
-            batch_size=50,
-        )
-        errors.append(float(sv.error_std[0].mean()))
-        values.append(sv.values[0])
-    assert errors[0] / errors[1] == pytest.approx(4, rel=0.4)  # the root of 16
-    np.testing.assert_array_equal(values[0], values[2])
-    assert torch.equal(torch.get_rng_state(), state)
 
+    def model(seed, **options):
+        return wrapped(network, WordTokenizer(), gen_args=gen_args, seed=seed, **options)
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("seed", range(3))
-def test_sampled_answers_are_random_by_their_type(seed):
-    gen_args = {"max_new_tokens": 3, "do_sample": True}
-    model = wrapped(
-        TinyLanguageModel(), WordTokenizer(), seed=seed, score=names_a_cat, gen_args=gen_args
+    said = [model(seed).text_generate(CONTEXT).tolist() for seed in (0, 0, 1, 2)]
+    assert said[0] == said[1]
+    assert len(set(map(str, said))) > 1
+    many, scored = (np.array([CONTEXT] * 40), np.array(["a"] * 40)), model(0, score=names_a_cat)
+    assert (scored(*many) != scored(*many)).any()  # batches are drawn apart
+    options: dict[str, Any] = {"error_bounds": True, "batch_size": 50}
+    (one, explainer), (other, _) = (
+        explained(model(0, score=names_a_cat), [CONTEXT], ["a"], **options) for _ in range(2)
     )
-    sv, explainer = explained(model, [CONTEXT], ["a"], error_bounds=True)
-    assert (sv.error_std[0] > 0).all()
+    assert (one.error_std[0] > 0).all()
     assert explainer.last_estimate.check_evaluations == 0
+    np.testing.assert_array_equal(one.values[0], other.values[0])
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_models_behind_an_interface():

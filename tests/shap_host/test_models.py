@@ -106,16 +106,12 @@ def test_derivatives_with_groups_of_columns_and_images():
         np.testing.assert_allclose(total, wanted, **ROUNDING)
 
 
-@every_name
-@pytest.mark.parametrize("layer", [nn.Dropout(0.5), nn.BatchNorm1d(16)], ids=["dropout", "norm"])
-def test_training_mode_is_announced_and_kept(name, layer):
-    linear, activation, last = network(4)
-    net = nn.Sequential(linear, layer.double(), activation, last).train()
-    explainer = shap.Explainer(net, np.zeros((1, 4)), algorithm=name, seed=0)
+def test_training_mode_is_announced_and_kept():
+    net = nn.Sequential(nn.Dropout(0.5), *network(4)).train()
+    explainer = shap.Explainer(net, np.zeros((1, 4)), algorithm="shear", seed=0)
     with pytest.warns(ShapleyExtWarning, match="training mode"):
         explainer(rows(1, 4))
-    assert net.training
-    assert layer.training
+    assert all(module.training for module in net.modules())
     net.eval()
     explainer(rows(1, 4))  # in silence
 

@@ -104,19 +104,9 @@ def test_waterfall(sv):
         assert name in words
 
 
-def test_bar(sv):
-    shap.plots.bar(sv, show=False)
-    words = drawn()
-    for name in sv.feature_names:
-        assert name in words
-    plt.close("all")
-    shap.plots.bar(sv[0], show=False)
-    drawn()
-    shap.plots.bar(sv.abs.max(0), show=False)
-
-
-def test_beeswarm(sv):
-    shap.plots.beeswarm(sv, show=False)
+@pytest.mark.parametrize("plot", [shap.plots.bar, shap.plots.beeswarm])
+def test_bar_and_beeswarm(sv, plot):
+    plot(sv, show=False)
     words = drawn()
     for name in sv.feature_names:
         assert name in words
@@ -126,34 +116,29 @@ def test_beeswarm(sv):
         for points in plt.gcf().axes[0].collections
         if (shown := points.get_array()) is not None and len(np.unique(shown)) > 1
     ]
-    assert len(coloured) == sv.shape[1]
+    assert len(coloured) == (sv.shape[1] if plot is shap.plots.beeswarm else 0)
 
 
-def test_heatmap(sv):
-    shap.plots.heatmap(sv, show=False)
-    drawn()
+DRAWN = [
+    lambda e: shap.plots.bar(e[0], show=False),
+    lambda e: shap.plots.bar(e.abs.max(0), show=False),
+    lambda e: shap.plots.heatmap(e, show=False),
+    lambda e: shap.plots.violin(e, show=False),
+    lambda e: shap.plots.force(e[0], matplotlib=True, show=False),
+    lambda e: shap.plots.scatter(e[:, "weight"], color=e[:, "height"], show=False),
+    lambda e: shap.plots.scatter(e[:, "weight"], color=e, show=False),
+]
 
 
-def test_scatter(sv):
-    for place in range(sv.shape[1]):
-        shap.plots.scatter(sv[:, place], show=False)
+def test_the_others_are_drawn(sv):
+    columns = [
+        lambda e, place=place: shap.plots.scatter(e[:, place], show=False)
+        for place in range(sv.shape[1])
+    ]
+    for plot in DRAWN + columns:
+        plot(sv)
         drawn()
         plt.close("all")
-    shap.plots.scatter(sv[:, "weight"], color=sv[:, "height"], show=False)
-    drawn()
-    plt.close("all")
-    shap.plots.scatter(sv[:, "weight"], color=sv, show=False)
-    drawn()
-
-
-def test_violin(sv):
-    shap.plots.violin(sv, show=False)
-    drawn()
-
-
-def test_force(sv):
-    shap.plots.force(sv[0], matplotlib=True, show=False)
-    drawn()
     shap.plots.force(sv[:5])  # JavaScript
     shap.plots.force(sv[0])
 

@@ -80,24 +80,39 @@ def points_of(collection):
     return np.asarray(collection.get_paths()[0].vertices)
 
 
-class TestBar:
-    def test_bars_of_a_row(self):
-        row = explanation()[3]
-        axes = plots.bar(row, max_display=None, show=False)
-        order = np.argsort(-np.abs(row.values))
-        drawn = segments(axes)
-        np.testing.assert_allclose(drawn[:, 0, 0], row.lower_bounds[order])
-        np.testing.assert_allclose(drawn[:, 1, 0], row.upper_bounds[order])
-        np.testing.assert_allclose(drawn[:, 0, 1], np.arange(M, 0, -1))
+def groups_of(values, max_display):
+    """Return the features of each bar: the largest alone, and all others together."""
+    order = np.argsort(-np.abs(values).reshape(-1, M).mean(axis=0))
+    n_alone = M if max_display is None else max_display - 1
+    others = [list(order[n_alone:])] if n_alone < M else []
+    return [[feature] for feature in order[:n_alone]] + others
 
-    def test_the_bar_of_other_features_has_the_sum_of_their_widths(self):
+
+@pytest.mark.parametrize("plot", [plots.bar, plots.waterfall])
+def test_labels_do_not_touch_the_error_bars(plot):
+    for number in range(8):
+        axes = plot(explanation()[number], show=False)
+        axes.figure.canvas.draw()
+        left, right = axes.get_xlim()
+        texts = sorted(axes.texts, key=lambda text: -text.get_position()[1])
+        for text, (low, high) in zip(texts, segments(axes)[:, :, 0], strict=True):
+            box = axes.transData.inverted().transform_bbox(text.get_window_extent())
+            assert box.x0 >= high or box.x1 <= low
+            is_inside = left - 1e-9 <= box.x0 <= box.x1 <= right + 1e-9
+            assert is_inside or plot is plots.waterfall
+        plt.close("all")
+
+
+class TestBar:
+    @pytest.mark.parametrize("max_display", [None, 3])
+    def test_bars_of_a_row(self, max_display):
         row = explanation()[3]
-        axes = plots.bar(row, max_display=3, show=False)
-        rest = np.argsort(-np.abs(row.values))[2:]
-        (low, high) = segments(axes)[-1, :, 0]
-        assert high - low == pytest.approx((row.upper_bounds - row.lower_bounds)[rest].sum())
-        assert (low + high) / 2 == pytest.approx(row.values[rest].sum())
-        assert "Sum of 4 other features" in labels(axes)
+        axes = plots.bar(row, max_display=max_display, show=False)
+        groups, drawn = groups_of(row.values, max_display), segments(axes)
+        np.testing.assert_allclose(drawn[:, 0, 0], [row.lower_bounds[g].sum() for g in groups])
+        np.testing.assert_allclose(drawn[:, 1, 0], [row.upper_bounds[g].sum() for g in groups])
+        np.testing.assert_allclose(drawn[:, 0, 1], np.arange(len(groups), 0, -1))
+        assert ("Sum of 4 other features" in labels(axes)) == (max_display == 3)
 
     @pytest.mark.parametrize("independent", [False, True])
     def test_bars_of_mean_sizes(self, independent):
@@ -137,18 +152,6 @@ class TestBar:
         # Four features of a cluster share one bar.
         assert sorted(np.round(widths, 6)) == [0.5, 0.5, 2.0]
 
-    def test_labels_are_behind_the_error_bars_and_inside_the_axes(self):
-        row = explanation()[3]
-        axes = plots.bar(row, show=False)
-        axes.figure.canvas.draw()
-        bars = segments(axes)
-        for text, (low, high) in zip(axes.texts, bars[:, :, 0], strict=True):
-            box = axes.transData.inverted().transform_bbox(text.get_window_extent())
-            assert box.x0 > high or box.x1 < low
-            left, right = axes.get_xlim()
-            assert left - 1e-9 <= box.x0
-            assert box.x1 <= right + 1e-9
-
 
 class TestBeeswarm:
     def check(self, axes, many, members):
@@ -167,18 +170,17 @@ class TestBeeswarm:
                 row = row_of[centre]
                 assert (high - low) / 2 == pytest.approx(widths[row])
 
-    def test_each_band_is_centred_on_its_dot(self):
+    @pytest.mark.parametrize(("max_display", "is_mixed"), [(None, False), (4, False), (None, True)])
+    def test_each_band_is_centred_on_its_dot(self, max_display, is_mixed):
         many = explanation()
-        order = np.argsort(-np.abs(many.values).mean(0))
-        axes = plots.beeswarm(many, max_display=None, show=False)
-        self.check(axes, many, [[feature] for feature in order])
-
-    def test_other_features_have_the_sum_of_their_widths(self):
-        many = explanation()
-        order = np.argsort(-np.abs(many.values).mean(0))
-        axes = plots.beeswarm(many, max_display=4, show=False)
-        self.check(axes, many, [[order[0]], [order[1]], [order[2]], list(order[3:])])
-        assert labels(axes)[0] == "Sum of 3 other features"
+        if is_mixed:  # missing and categorical features
+            data = many.data.astype(object)
+            data[::3, 0] = np.nan
+            data[:, 1] = np.where(many.data[:, 1].astype(float) > 0, "yes", "no")
+            many.data = data
+        axes = plots.beeswarm(many, max_display=max_display, show=False)
+        self.check(axes, many, groups_of(many.values, max_display))
+        assert (labels(axes)[0] == "Sum of 3 other features") == (max_display == 4)
 
     def test_equal_attributions_are_told_apart_by_their_colours(self):
         """All rows have the same attribution; each band has the width of the row of its colour."""
@@ -205,16 +207,6 @@ class TestBeeswarm:
         drawn = np.array([bands[y] for y in heights])
         np.testing.assert_allclose(drawn[inside], expected[inside])
 
-    def test_missing_and_categorical_features(self):
-        many = explanation()
-        data = many.data.astype(object)
-        data[::3, 0] = np.nan
-        data[:, 1] = np.where(many.data[:, 1].astype(float) > 0, "yes", "no")
-        many.data = data
-        order = np.argsort(-np.abs(many.values).mean(0))
-        axes = plots.beeswarm(many, show=False)
-        self.check(axes, many, [[feature] for feature in order])
-
 
 class TestScatter:
     def check(self, axes, column):
@@ -229,9 +221,12 @@ class TestScatter:
             row = row_of[centre]
             assert (high - low) / 2 == pytest.approx((column.upper_bounds - column.values)[row])
 
-    @pytest.mark.parametrize("name", ["age", "sex"])
+    @pytest.mark.parametrize("name", ["age", "sex", "missing"])
     def test_each_bar_is_at_its_dot(self, name):
-        column = explanation()[:, name]
+        many = explanation()
+        if name == "missing":
+            many.data[::4, 0] = np.nan
+        column = many[:, "age" if name == "missing" else name]
         self.check(plots.scatter(column, show=False), column)
 
     def test_colours_and_axes_pass_through(self):
@@ -241,11 +236,6 @@ class TestScatter:
         assert drawn is axes
         assert axes.get_title() == "a title"
         self.check(axes, many[:, "bmi"])
-
-    def test_rows_without_the_feature(self):
-        many = explanation()
-        many.data[::4, 0] = np.nan
-        self.check(plots.scatter(many[:, "age"], show=False), many[:, "age"])
 
     def test_several_columns(self):
         many = explanation()
@@ -309,25 +299,11 @@ class TestWaterfall:
     def test_bars_are_at_the_ends_of_the_arrows(self):
         row = explanation()[3]
         axes = plots.waterfall(row, max_display=4, show=False)
-        order = np.argsort(-np.abs(row.values))
-        members = [[order[0]], [order[1]], [order[2]], list(order[3:])]
-        end = 1.5 + row.values.sum()
-        drawn = segments(axes)
-        assert len(drawn) == 4
-        for (low, high), group in zip(drawn[:, :, 0], members, strict=True):
+        end, drawn = 1.5 + row.values.sum(), segments(axes)
+        for (low, high), group in zip(drawn[:, :, 0], groups_of(row.values, 4), strict=True):
             width = (row.upper_bounds - row.values)[group].sum()
             assert (low, high) == pytest.approx((end - width, end + width))
             end -= row.values[group].sum()
-
-    def test_labels_do_not_touch_the_error_bars(self):
-        for number in range(8):
-            axes = plots.waterfall(explanation()[number], show=False)
-            axes.figure.canvas.draw()
-            texts = sorted(axes.texts, key=lambda text: -text.get_position()[1])
-            for text, (low, high) in zip(texts, segments(axes)[:, :, 0], strict=True):
-                box = axes.transData.inverted().transform_bbox(text.get_window_extent())
-                assert box.x0 >= high or box.x1 <= low
-            plt.close("all")
 
     def test_one_feature_explains_everything(self):
         background = np.zeros((1, 11))  # values of the others are rounding errors

@@ -152,13 +152,6 @@ def test_unregister_restores_the_very_original():
     assert shap_ext.ShearExplainer(curved, BACKGROUND)(X).shape == (3, 4)
 
 
-def test_explainers_outlive_the_registration():
-    explainer = shap.Explainer(curved, BACKGROUND, algorithm="shear", seed=0)
-    before = explainer(X).values
-    shap_ext.unregister()
-    np.testing.assert_array_equal(explainer(X).values, before)
-
-
 @pytest.mark.parametrize("polite", [True, False], ids=["functools.wraps", "bare wrapper"])
 def test_wrapper_of_others_on_top_survives(polite):
     ours, calls = Explainer.__init__, []

@@ -6,14 +6,12 @@ import pickle
 import time
 from typing import Any
 
-import cloudpickle
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import shap
 
-import shap_ext  # noqa: F401 # registers the algorithms
+from shapley_adapters.errors import InvalidArgumentError
 from tests.shap_host.games import curved, curved_columns, network, rows
 
 # No warnings in ordinary use.
@@ -138,15 +136,8 @@ def test_explain_row_takes_what_shap_passes(name):
 def full(name="shear", model=curved_columns, background=BACKGROUND):
     """Return an explainer with nothing at its default."""
     own: dict[str, dict[str, Any]] = {
-        "shear": {
-            "cooperators": "random",
-            "complement": "uniform",
-            "antithetic": False,
-            "efficient": False,
-        },
+        "shear": {"cooperators": "random", "complement": "uniform", "efficient": False},
         "leastsquares": {"paired": False, "sizes": "leverage"},
-        "randomorder": {"antithetic": False},
-        "enumeration": {},
     }
     return build(
         name,
@@ -165,7 +156,7 @@ def assert_same(restored, explainer, explained=X):
     name = type(explainer).name
     assert type(restored) is type(explainer)
     options = ["seed", "feature_names", "output_names", "linearize_link", "groups"]
-    options += ["cooperators", "complement", "antithetic", "efficient", "paired", "sizes"]
+    options += ["cooperators", "complement", "efficient", "paired", "sizes"]
     for option in options:
         assert getattr(restored, option, None) == getattr(explainer, option, None), option
     evals = {} if name == "enumeration" else {"max_evals": 110}
@@ -176,17 +167,8 @@ def assert_same(restored, explainer, explained=X):
     assert list(first.output_names) == list(second.output_names)
 
 
-def through_joblib(explainer):
-    stream = io.BytesIO()
-    joblib.dump(explainer, stream)
-    stream.seek(0)
-    return joblib.load(stream)
-
-
 COPIES = {
     "pickle": lambda e: pickle.loads(pickle.dumps(e)),
-    "joblib": through_joblib,
-    "cloudpickle": lambda e: pickle.loads(cloudpickle.dumps(e)),
     "deepcopy": copy.deepcopy,
     "copy": copy.copy,
 }
@@ -253,3 +235,35 @@ def test_saved_cooperators_that_are_an_array():
 def test_shap_loads_its_own_files_as_before():
     theirs = shap.PermutationExplainer(curved, BACKGROUND)
     assert type(saved(theirs, shap.Explainer)) is shap.PermutationExplainer
+
+
+# Estimates from the first evaluations of a call
+
+
+def with_trace(model=curved, x=X, **options):
+    """Return the Explanation and the trace."""
+    explainer = build("oddgp", model)
+    e = explainer(x, **{"max_evals": 200, "trace": True, "silent": True, **options})
+    return e, explainer.last_estimate.trace
+
+
+def test_a_trace_costs_nothing_and_changes_nothing():
+    calls = []
+
+    def counted(x):
+        calls.append(len(x))
+        return curved(x)
+
+    plain, _ = with_trace(counted, trace=False, error_bounds=True)
+    n_plain = sum(calls)
+    traced, trace = with_trace(counted)
+    assert sum(calls) == 2 * n_plain
+    for field in ("values", "error_std", "lower_bounds", "upper_bounds"):
+        np.testing.assert_array_equal(getattr(traced, field), getattr(plain, field))
+    np.testing.assert_array_equal(trace.values[:, :, -1, 0], plain.values)
+    assert (trace.evaluations[:, -1] == 200).all()
+
+
+def test_interactions_have_no_trace():
+    with pytest.raises(InvalidArgumentError, match="trace=True"):
+        with_trace(interactions=True)

@@ -1,5 +1,9 @@
 """Streams of rows: any source, any format, the numbers of the ordinary call, and after a stop."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,8 @@ from shapley_adapters.errors import (
     NonFiniteValueError,
     ShapleyExtWarning,
 )
-from tests.helpers.optional import HAS_TORCH, nn, torch
+from tests.helpers import full_disk
+from tests.helpers.optional import HAS_TORCH, torch
 
 N_ROWS, N_COLUMNS, BUDGET = 24, 8, 70
 NAMES = [f"column {index}" for index in range(N_COLUMNS)]
@@ -132,21 +137,6 @@ def test_sparse_rows_and_rows_of_images(tmp_path):
     of_images = explainer_of(lambda X: X.sum(axis=(1, 2)) ** 2, np.zeros((1, 2, 4)))
     stream = of_images.explain_stream(iter(images), tmp_path / "b.npz", batched=False, **OPTIONS)
     assert_same(stream, of_images(images, max_evals=BUDGET, silent=True))
-
-
-@pytest.mark.parametrize("independent", [False, True])
-@pytest.mark.parametrize("algorithm", ["randomorder", "oddgp", "lshapley"])
-def test_chunks_do_not_matter(algorithm, independent, tmp_path):
-    options = {"graph": "line"} if algorithm == "lshapley" else {"independent_rows": independent}
-    explainer = shap.Explainer(two_outputs, BACKGROUND, algorithm=algorithm, seed=1, **options)
-    wanted = explainer(X, max_evals=110, silent=True).values
-    for size in (None, 1, 7):
-        stream = explainer.explain_stream(
-            X, tmp_path / f"{size}.npz", max_evals=110, chunk_size=size, silent=True
-        )
-        # The regression's rounding depends on the number of rows that are solved together.
-        tolerance = 1e-10 if algorithm == "oddgp" else 0.0
-        np.testing.assert_allclose(stream.values, wanted, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("function", [model, two_outputs])
@@ -399,19 +389,6 @@ def test_another_estimator_and_further_rows_are_refused(tmp_path):
         other.explain_stream(X[:10], out, checkpoint=True, **OPTIONS)
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
-def test_weights_of_a_module_are_recognised(tmp_path):
-    torch.manual_seed(0)
-    rows, out = torch.from_numpy(X[:10]), tmp_path / "a.npz"
-    net = nn.Linear(N_COLUMNS, 1).double().eval()
-    explainer_of(net).explain_stream(rows, out, **OPTIONS)
-    explainer_of(net).explain_stream(rows, out, checkpoint=True, **OPTIONS)
-    with torch.no_grad():
-        net.weight[0, 3] += 1e-9
-    with pytest.raises(CheckpointError, match="model was .*Linear with weights"):
-        explainer_of(net).explain_stream(rows, out, checkpoint=True, **OPTIONS)
-
-
 @pytest.mark.parametrize("other_background", [False, True])
 def test_one_call_at_a_time_writes(other_background, out):
     """The second call begins while the first explains a chunk."""
@@ -447,3 +424,44 @@ def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):
     stream = again.explain_stream(X, tmp_path / "a.npz", checkpoint=True, silent=True)
     wanted = network(trained=tmp_path / "network")(X, silent=True)
     np.testing.assert_allclose(stream.values, wanted.values, atol=1e-5)
+
+
+# --- memories and streams on a disk that is full at some moment, and freed again ---
+
+
+ROOT = Path(__file__).parents[2]
+ALONE = ["unshare", "--mount", "--map-root-user"]
+
+
+def can_mount():
+    command = [*ALONE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_mount(), reason="no file system of its own can be mounted here")
+def test_the_same_numbers_and_little_is_paid_for_twice(tmp_path):
+    pytest.importorskip("pyarrow")
+    command = [*ALONE, sys.executable, "-m", "tests.helpers.full_disk", str(tmp_path)]
+    process = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    outcomes = json.loads(process.stdout)
+    n_of_chunk = full_disk.CHUNK * (full_disk.BUDGET + 3) + 3
+    for case, found in outcomes.items():
+        assert found["is_same"], case
+        if case.startswith("memory"):
+            # Those that could not be written are held until there is room.
+            assert found["n_twice"] == found["n_asked_at_last"] == 0, case
+            assert found["error"] == "", case
+            assert all("disk is full" in text for text in found["warnings"]), case
+            assert found["warnings"], case
+        else:
+            # A repeated stream also explains a few rows again, to recognise the model.
+            assert found["n_twice"] - found["n_asked_at_last"] <= n_of_chunk, case
+            assert found["error"] == "" or "No space left on device" in found["error"]
+    stopped = [found["n_open"] for found in outcomes.values() if "No space" in found["error"]]
+    assert len(stopped) > len(full_disk.BYTES_LEFT)
+    assert max(stopped) > full_disk.CHUNK  # they stay readable

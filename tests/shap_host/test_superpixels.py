@@ -1,5 +1,6 @@
 """Images by segments: values, backgrounds, painting, plots, bad input."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -209,50 +210,39 @@ def must_not_be_called(*_):
     raise AssertionError("The model must not be evaluated.")
 
 
+WHOLE = (10 * IMAGES).astype(np.uint8)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "images", "message"),
     [
-        ({"segments": LABELS[:4]}, r"labels of the shape \(4, 8\).*X, row 0, has 6 x 8 pixels"),
-        ({"segments": np.where(LABELS == 7, np.nan, LABELS)}, "segments holds NaN in 12 places"),
-        ({"segments": LABELS / 2}, "segments must hold whole numbers"),
-        ({"segments": LABELS[:0]}, "labels of pixels.*are needed"),
-        ({"segments": (7, 2)}, "empty, which has only 6 x 8 pixels"),
-        ({"segments": (2, 0)}, "segments must be at least 1"),
-        ({"segments": 49}, "more than the 48 pixels"),
-        ({"segments": 0}, "segments must be at least 1"),
-        ({"segments": "slic"}, "segments must be a number of segments.*got str"),
-        ({"segments": lambda image: image}, "row 0, must hold whole numbers"),
-        ({"method": "quickshift"}, "method must be one of 'grid', 'slic'"),
-        ({"background": "grey"}, "background='grey' must be 'blur'"),
-        ({"background": (0.1, 0.2)}, r"background has the shape \(2,\), but X, row 0, \(6, 8, 3\)"),
-        ({"background": OTHERS[:, :5]}, r"background has the shape \(4, 5, 8, 3\)"),
-        ({"background": [np.nan]}, "background holds NaN"),
-        ({"background": [None]}, "background must hold numbers"),
+        ({"segments": LABELS[:4]}, IMAGES, r"labels of the shape \(4, 8\).*row 0, has 6 x 8 pix"),
+        ({"segments": np.where(LABELS == 7, np.nan, LABELS)}, IMAGES, "holds NaN in 12 places"),
+        ({"segments": LABELS / 2}, IMAGES, "segments must hold whole numbers"),
+        ({"segments": LABELS[:0]}, IMAGES, "labels of pixels.*are needed"),
+        ({"segments": (7, 2)}, IMAGES, "empty, which has only 6 x 8 pixels"),
+        ({"segments": (2, 0)}, IMAGES, "segments must be at least 1"),
+        ({"segments": 49}, IMAGES, "more than the 48 pixels"),
+        ({"segments": 0}, IMAGES, "segments must be at least 1"),
+        ({"segments": "slic"}, IMAGES, "segments must be a number of segments.*got str"),
+        ({"segments": lambda image: image}, IMAGES, "row 0, must hold whole numbers"),
+        ({"method": "quickshift"}, IMAGES, "method must be one of 'grid', 'slic'"),
+        ({"background": "grey"}, IMAGES, "background='grey' must be 'blur'"),
+        ({"background": (0.1, 0.2)}, IMAGES, r"shape \(2,\), but X, row 0, \(6, 8, 3\)"),
+        ({"background": OTHERS[:, :5]}, IMAGES, r"background has the shape \(4, 5, 8, 3\)"),
+        ({"background": [np.nan]}, IMAGES, "background holds NaN"),
+        ({"background": [None]}, IMAGES, "background must hold numbers"),
+        ({}, [IMAGES[0], IMAGES[1, :4]], "row 1, has 4 x 8 pixels"),
+        ({}, IMAGES.reshape(2, -1), r"row 0, has the shape \(144,\)"),
+        ({}, np.moveaxis(IMAGES, -1, 1), "channels first"),
+        ({}, np.full((1, 6, 8), "a"), "an image of numbers"),
+        ({"background": 0.5}, WHOLE, "numbers that uint8 of X, row 0, cannot hold, such as 0.5"),
     ],
 )
-def test_what_fits_no_image_is_refused(arguments, message):
+def test_what_fits_no_image_is_refused(arguments, images, message):
     arguments = {"segments": LABELS, **arguments}
     with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=f"(?s){message}"):
-        shap.Explainer(must_not_be_called, Superpixels(**arguments), algorithm="oddgp")(IMAGES)
-
-
-@pytest.mark.parametrize(
-    ("images", "message"),
-    [
-        ([IMAGES[0], IMAGES[1, :4]], "row 1, has 4 x 8 pixels"),
-        (IMAGES.reshape(2, -1), r"row 0, has the shape \(144,\)"),
-        (np.moveaxis(IMAGES, -1, 1), "channels first"),
-        (np.full((1, 6, 8), "a"), "an image of numbers"),
-        (
-            (10 * IMAGES).astype(np.uint8),
-            "numbers that uint8 of X, row 0, cannot hold, such as 0.5",
-        ),
-    ],
-)
-def test_what_is_no_image_is_refused(images, message):
-    explainer = shap.Explainer(must_not_be_called, Superpixels(LABELS, 0.5), algorithm="oddgp")
-    with pytest.raises(InvalidArgumentError, match=message):
-        explainer(images)
+        shap.Explainer(must_not_be_called, Superpixels(**arguments), algorithm="oddgp")(images)
 
 
 def test_groups_and_names_of_columns_do_not_go_with_segments():
@@ -285,3 +275,75 @@ def test_pixels_are_told_how_to_get_superpixels():
     )
     with pytest.warns(ShapleyExtWarning, match=remedy):
         small(np.ones((1, 32, 32)), max_evals=100)
+
+
+# Our image plot: shap's, with panels of errors
+
+
+@pytest.mark.parametrize(("shape", "n_outputs"), [((6, 8), 1), ((6, 8, 1), 3), ((6, 8, 3), 3)])
+def test_plots_take_them_without_a_further_call(shape, n_outputs):
+    images = np.random.default_rng(3).random((2, *shape))
+
+    def outputs(x):
+        x = x.reshape(len(x), 6, 8, -1)
+        return np.tanh(5 * x * x[:, ::-1])[..., 0].reshape(len(x), -1)[:, 10 : 10 + n_outputs]
+
+    names = ["cat", "dog", "owl"][:n_outputs] if n_outputs > 1 else None
+    explainer = shap.Explainer(
+        outputs, Superpixels((3, 4)), algorithm="randomorder", seed=0, output_names=names
+    )
+    found = explainer(images, max_evals=60, error_bounds=True)
+    shap.image_plot(found, show=False)
+    figure = shap_ext.plots.image(found, show=False)
+    panels = figure.axes[:-2]
+    n_columns = 2 * n_outputs + 1
+    assert len(panels) == 2 * n_columns
+    assert names is None or [p.get_title() for p in panels[1:n_columns:2]] == names
+    assert {p.get_title() for p in panels[2:n_columns:2]} == {"± (95 % interval)"}
+    sums = [found.values, found.upper_bounds - found.values]
+    if len(shape) == 3:
+        sums = [array.sum(axis=3) for array in sums]
+    for k in range(n_outputs):
+        for row in range(2):
+            pair = panels[row * n_columns + 1 + 2 * k :][:2]
+            for panel, numbers in zip(pair, sums, strict=True):
+                wanted = numbers[row].reshape(6, 8, n_outputs)[..., k]
+                np.testing.assert_allclose(panel.images[1].get_array(), wanted, atol=1e-12)
+            limit = np.abs(sums[0]).max()
+            assert 0.9 * limit < pair[0].images[1].get_clim()[1] <= limit
+            assert pair[1].images[1].get_clim() == pytest.approx(
+                (0, sums[1].max() or pair[0].images[1].get_clim()[1])
+            )
+    errors_bar, values_bar = (axes.get_xlabel() for axes in figure.axes[-2:])
+    assert values_bar == "SHAP value"
+    assert errors_bar == "half width of the 95 % interval"
+    one = shap_ext.plots.image(found[1], show=False)
+    assert len(one.axes) == n_columns + 2
+    np.testing.assert_array_equal(
+        one.axes[2].images[1].get_array(), panels[n_columns + 2].images[1].get_array()
+    )
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("factor", "width"), [(0, 0), (0, 0.2), (-1, 0.2), (1, 0)])
+def test_zeros_and_one_sign_are_drawn(factor, width):
+    values = factor * np.random.default_rng(0).random((1, 6, 8))
+    found = shap.Explanation(
+        values,
+        base_values=np.zeros(1),
+        data=np.ones((1, 6, 8)),
+        lower_bounds=values - width,
+        upper_bounds=values + width,
+        error_std=np.full(values.shape, width / 2),
+    )
+    figure = shap_ext.plots.image(found, show=False)
+    figure.canvas.draw()
+    picture, errors = (axes.images[1] for axes in figure.axes[1:3])
+    limit = np.abs(values).max() or width or 1.0
+    low, high = picture.get_clim()
+    assert low == -high
+    assert 0.9 * limit < high <= limit
+    assert errors.get_clim() == pytest.approx((0, width or high))
+    given = shap_ext.plots.image(found, vmax=3, show=False)
+    assert given.axes[1].images[1].get_clim() == (-3, 3)
+    plt.close("all")

@@ -66,18 +66,6 @@ def test_trees_and_probabilities():
     np.testing.assert_allclose(log.values.sum(axis=1) + log.base_values, np.log(told), atol=1e-6)
 
 
-@pytest.mark.slow
-def test_networks_that_explain_are_trained_on_it(surrogate):
-    explainer = shap.Explainer(
-        model, algorithm="fastshap", training_data=X, surrogate=surrogate, masker=X[:1], **FEW
-    )
-    found = explainer(KINDS)
-    wanted = exact(model, KINDS)
-    assert np.abs(found.values - wanted).sum(axis=1).mean() < 0.25 * np.abs(wanted).sum(1).mean()
-    total = found.values.sum(axis=1) + found.base_values
-    np.testing.assert_allclose(total, surrogate(KINDS), atol=1e-5)
-
-
 def test_one_is_made_where_it_is_asked_for(tmp_path):
     explainer = shap.Explainer(
         model, X[:1], algorithm="simshap", training_data=X, surrogate=True, epochs=3, seed=0

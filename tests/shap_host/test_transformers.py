@@ -29,21 +29,26 @@ SINGLE: Tolerances = {"rtol": 0, "atol": 2e-5}
 """For single precision, log odds of order ten, and sums over padded batches of several sizes."""
 
 
+def fast(inner, **names):
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]"} | names
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **names)
+
+
+def with_marks(inner):
+    """Return a tokenizer that writes marks around each text."""
+    inner.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return fast(inner, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
+
+
 def tokenizer(*, with_special_tokens=True):
     words = tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
     inner = tokenizers.Tokenizer(words)
     inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
-    if not with_special_tokens:
-        return transformers.PreTrainedTokenizerFast(
-            tokenizer_object=inner, bos_token="[CLS]", eos_token="[SEP]", **names
-        )
-    inner.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]", **names
-    )
+    if with_special_tokens:
+        return with_marks(inner)
+    return fast(inner, bos_token="[CLS]", eos_token="[SEP]")
 
 
 PIECES = [*WORDS[:5], "un", "##hap", "##py", "film", "##s", "is", "not", "go", "##od", "."]
@@ -51,17 +56,10 @@ PIECES = [*WORDS[:5], "un", "##hap", "##py", "film", "##s", "is", "not", "go", "
 
 def word_pieces():
     """Return a tokenizer of WordPiece with offsets, in the style of BERT."""
-    inner = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({w: i for i, w in enumerate(PIECES)}, unk_token="[UNK]")
-    )
+    words = tokenizers.models.WordPiece({w: i for i, w in enumerate(PIECES)}, unk_token="[UNK]")
+    inner = tokenizers.Tokenizer(words)
     inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    inner.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", **names
-    )
+    return with_marks(inner)
 
 
 def byte_pairs():
