@@ -352,10 +352,14 @@ def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little
     assert torch.equal(OddGP(NET, seed=0).attribute(x, n_samples=60), asked)
     best, alone = Best(NET, seed=0), OddGP(NET, gradients=False, seed=0)
     assert torch.equal(best.attribute(x, n_samples=60), asked)
-    found = best.attribute(x, n_samples=1000)
+    many = {"n_samples": 7 * N}
+    assert torch.equal(OddGP(NET, seed=0).attribute(x, **many), alone.attribute(x, **many))
+    wide = lambda x: torch.sin(by_pairs(x))  # noqa: E731
+    best, alone = Best(wide, seed=0), OddGP(wide, gradients=False, seed=0)
+    found = best.attribute(examples(2, 70), n_samples=400)
     assert best.last_estimate.choice.startswith("oddgp, gradients=False: ")
-    expected = alone.attribute(x, n_samples=best.last_estimate.budget)
-    assert torch.equal(found, expected)
+    few = {"n_samples": best.last_estimate.budget}
+    assert torch.equal(found, alone.attribute(examples(2, 70), **few))
 
 
 def test_too_few_evaluations_are_values_alone():
