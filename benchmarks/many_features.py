@@ -130,14 +130,14 @@ def losing_table(results: pd.DataFrame) -> str:
         {"oddgp": table["oddgp"], BEST: table[BEST], "which": table["best"],
          "ratio": table["oddgp"] / table[BEST], "coverage": ours}
     ).reset_index()  # fmt: skip
-    honest = cells["coverage"].between(0.9, 0.99)
+    short, long = cells["coverage"] < 0.9, cells["coverage"] > 0.99
     falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
     words = (
         f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
         f"{len(cells)} cells (task, players, budget). The ratio of errors has the median "
         f"{cells['ratio'].median():.2f} and is at most {cells['ratio'].max():.2f}. Intervals "
-        f"contain .90 to .99 of exact values in {honest.sum()}. The error falls with twice the "
-        f"evaluations in {falls.sum()} of {len(falls)}. "
+        f"contain less than .90 of exact values in {short.sum()}, and more than .99 in "
+        f"{long.sum()}. The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
         f"{compared_with_partition(results)} The eight cells with the largest ratio:"
     )
     lost = cells.nlargest(8, "ratio")
