@@ -136,8 +136,8 @@ def losing_table(results: pd.DataFrame) -> str:
         f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
         f"{len(cells)} cells (task, players, budget). The ratio of errors has the median "
         f"{cells['ratio'].median():.2f} and is at most {cells['ratio'].max():.2f}. Intervals "
-        f"contain less than .90 of exact values in {short.sum()}, and more than .99 in "
-        f"{long.sum()}. The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
+        f"hold less than .90 in {short.sum()}, and more than .99 in {long.sum()}. The error falls "
+        f"with twice the evaluations in {falls.sum()} of {len(falls)}. "
         f"{compared_with_partition(results)} The eight cells with the largest ratio:"
     )
     lost = cells.nlargest(8, "ratio")
