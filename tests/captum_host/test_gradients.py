@@ -362,6 +362,49 @@ def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little
     assert torch.equal(found, alone.attribute(examples(2, 70), **few))
 
 
+def test_rows_whose_further_gradients_are_not_finite_leave_the_others_as_they_are():
+    x = examples(2)
+    point = x[1] / 2  # where the slope of the distance is none
+    counted = Counted(lambda z: NET(z)[:, 0] + ((z - point) ** 2).sum(dim=1).sqrt() / 10)
+    method = OddGP(counted, seed=0)
+    found, estimate = method.attribute(x, n_samples=60), method.last_estimate
+    assert estimate.backward_passes.tolist() == [3, 3]
+    spent = estimate.evaluations.sum() + estimate.check_evaluations
+    assert 3 * counted.with_gradients + counted.without == spent
+    torch.testing.assert_close(found[:1], method.attribute(x[:1], n_samples=60))
+    assert "not finite (rows: 1)" in estimate.choice
+
+
+class Categories(nn.Module):
+    """Reads the first column as the number of a category."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.rest = nn.Embedding(5, 2), nn.Linear(13, 1)
+
+    def forward(self, x):
+        of_category = self.embedding(x[:, 0].long()).prod(dim=1) * 3
+        return torch.tanh(self.rest(x[:, 1:].float())[:, 0] + of_category)
+
+
+def test_default_gradients_are_not_taken_where_they_do_not_say_all():
+    torch.manual_seed(1)
+    x = examples(3, 14)
+    x[:, 0] = torch.tensor([1, 2, 3])
+    net = Categories()
+    alone = OddGP(net, gradients=False, seed=0).attribute(x, n_samples=56)
+    method = OddGP(net, seed=0)
+    torch.testing.assert_close(method.attribute(x, n_samples=60), alone)
+    assert "zero for some feature" in method.last_estimate.choice
+    arguments: Any = {"baselines": BaselineDistribution(examples(4, 14).abs()), "n_samples": 60}
+    method.attribute(x, max_model_rows=100, **arguments)
+    assert not method.last_estimate.backward_passes.any()
+    method = OddGP(nn.Sequential(NET, nn.Dropout(0.1)), seed=0)
+    with pytest.warns(match="training mode"):
+        method.attribute(examples(2), n_samples=60)
+    assert not method.last_estimate.backward_passes.any()
+
+
 def test_too_few_evaluations_are_values_alone():
     auto, alone = (OddGP(NET, gradients=how, seed=0) for how in ("auto", False))
     with pytest.warns(match="is little"):

@@ -360,7 +360,7 @@ class GroupDesigns:
 
     def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
-        key: Hashable = group.n_players, group.has_gradients
+        key: Hashable = group.n_players, group.has_gradients, group.n_beside_values
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
         # Threads share the designs: another one may clear them meanwhile.
@@ -383,7 +383,8 @@ class GroupDesigns:
         limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
         n_beside = group.n_beside_values
         if not group.has_gradients:
-            limit, estimator = limit - n_beside, estimator.values_alone or estimator
+            estimator = estimator.values_alone or estimator
+            limit = max(limit - n_beside, min(limit, estimator.minimum_budget(n_players)))
         if group.has_gradients:  # at the ends, and in the middle at least
             n_beside += Passes.cost(group.known_values.shape[2])
         if budget.can_enumerate and 2**n_players + n_beside <= budget.limit:

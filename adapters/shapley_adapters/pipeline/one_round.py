@@ -66,7 +66,7 @@ def estimate_round(
         if estimator.values_alone is None:
             raise
         result, run = _estimate_round(game, estimator.values_alone, settings, memory)
-        run.why_values_alone = str(error)
+        run.why_values_alone = str(error).removesuffix(" Pass gradients=False.")
         return result, run
 
 
@@ -159,7 +159,7 @@ def checked(result: Estimate, run: Run) -> Estimate:
     choice, why = result.choice, run.why_values_alone
     n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
     if n_useless and not why:
-        why = f"gradients of {n_useless} rows are zero or not finite"
+        why = f"gradients are zero for some feature, or not finite (rows: {n_useless})"
     if why:
         choice = "; ".join(filter(None, [choice, f"values alone: {why}"]))
     return replace(

@@ -24,6 +24,8 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     """Return the estimator of a call, which uses values alone where gradients may not be of use."""
     if estimator.values_alone is None:
         return estimator
+    if game.is_in_training_mode:  # whose values may be random
+        return estimator.values_alone
     try:
         refuse_what_needs_values(game, settings)
     except (DerivativeError, InvalidArgumentError):
@@ -37,7 +39,8 @@ def refuse_what_needs_values(game: Game, settings: Settings) -> None:
         "interactions": settings.interactions is not None,
         "graph": settings.graph is not None,
         "repeats": settings.n_repeats > 1,
-        "max_model_rows": settings.limiting_rows is not None,
+        "max_model_rows": settings.saves_rows
+        or any(limit is not None for limit in (settings.max_model_rows, settings.limiting_rows)),
         "random values": game.draws_values or game.answers_at_random,
         "training": settings.is_for_training,
         "a link": game.has_link,
@@ -64,20 +67,28 @@ def passes_at_ends(
     degrees = np.tile(ends, (len(rows), 1, 1))
     is_required = run.estimator.values_alone is None
     values, slopes, obstacle = _evaluated(run, rows, degrees, evaluate, is_required)
-    return Passes(ends, values, slopes), _are_usable(rows, slopes, is_required), obstacle
+    are_usable = _are_usable(rows, slopes, is_required)
+    if not is_required:  # a column of categories changes the values, and has no slope anywhere
+        has_slope = slopes.any(axis=(1, 3))
+        are_usable &= (has_slope | ~run.active[rows]).all(axis=1)
+    return Passes(ends, values, slopes), are_usable, obstacle
 
 
-def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluator) -> PendingRows:
+def with_passes(
+    run: Run, pending: PendingRows, known: Passes, evaluate: Evaluator
+) -> list[PendingRows]:
     """Return rows with the gradients that their design asks for; `known` are those of all rows.
+
+    Rows whose further gradients are not finite have a design of values alone, for what is left.
 
     Raises
     ------
     DerivativeError
-        If the gradients of a row are not finite.
+        If the gradients of a row are not finite, and required.
     """
     design, group, wanted = pending.design, pending.group, pending.design.passes
     if wanted is None:
-        return pending
+        return [pending]
     rows, players, n_passes = group.rows, group.players, len(wanted.degrees)
     degrees = np.zeros((len(rows), n_passes - 2, run.game.n_players))
     np.put_along_axis(degrees, players[:, None], wanted.degrees[None, 2:], axis=2)
@@ -85,12 +96,18 @@ def with_passes(run: Run, pending: PendingRows, known: Passes, evaluate: Evaluat
     both = zip((known.values[rows], known.slopes[rows]), further, strict=True)
     values, slopes = (np.concatenate(parts, axis=1) for parts in both)
     slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
-    _are_usable(rows, slopes, is_required=True)
+    are_usable = _are_usable(rows, slopes, run.estimator.values_alone is None)
     n_backward = np.full(len(rows), n_passes * values.shape[2])
     group = replace(group.with_passes(n_passes), backward_passes=n_backward)
     design = replace(design, passes=Passes(wanted.degrees, values, slopes))
     # The values of the first row have said whether the model is random.
-    return replace(pending, group=group, design=design, is_checked=True)
+    found = replace(pending, group=group, design=design, is_checked=True)
+    if are_usable.all():
+        return [found]
+    run.has_gradients[rows] &= are_usable
+    of_bad = replace(group.subset_rows(np.flatnonzero(~are_usable)), has_gradients=False)
+    alone = run.start(of_bad)
+    return [found.subset_rows(np.flatnonzero(are_usable)), *alone] if are_usable.any() else alone
 
 
 def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolArray:

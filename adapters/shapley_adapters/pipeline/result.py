@@ -74,7 +74,7 @@ class Estimate:
         The number of draws from which the standard errors are estimated, less the number of other
         quantities estimated from them; infinite where an error is not estimated. For odd
         Gaussian-process regression, by the spread of the squared residuals that give the scale of
-        its errors; at most 2 up to two evaluations per player.
+        its errors; at most 2 up to one evaluation per player.
     empty_values, grand_values : array, (R, K)
         Value of the empty coalition and of all players together.
     evaluations : array, (R,)

@@ -23,7 +23,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
-from .passes import passes_at_ends, refuse_what_needs_values, with_passes
+from .passes import passes_at_ends, refuse_what_needs_values, usable, with_passes
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
@@ -124,6 +124,7 @@ class Run:
     def __post_init__(self) -> None:
         """Check the arguments before anything is evaluated."""
         settings, self.evaluated_game = self.settings, self.game
+        self.estimator = usable(self.game, self.estimator, settings)
         self.n_active = self.active.sum(axis=1)
         self.has_gradients = np.zeros(len(self.active), dtype=bool)
         if settings.independent_rows:
@@ -281,7 +282,10 @@ class Run:
         with one_blas_thread():
             pending = [of_group for group in groups for of_group in self.start(group)]
         if self.end_passes is not None:
-            pending = [with_passes(self, rows, self.end_passes, evaluate) for rows in pending]
+            passes = self.end_passes
+            pending = [
+                part for rows in pending for part in with_passes(self, rows, passes, evaluate)
+            ]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
