@@ -256,8 +256,6 @@ class _Points:
         if outputs.is_floating_point():
             precisions = torch.finfo(presence.dtype).eps, torch.finfo(outputs.dtype).eps
             self.rounding = max(precisions)
-        if self.is_required and torch.is_grad_enabled() and not outputs.requires_grad:
-            raise DerivativeError(_DETACHED)
         return outputs
 
     def outputs_and_slopes(self, indices: IntArray, presence: torch.Tensor) -> list[torch.Tensor]:
@@ -265,8 +263,6 @@ class _Points:
         presence.requires_grad_()
         outputs = self.outputs(indices, presence)
         try:
-            if not (self.is_required or outputs.requires_grad):
-                raise DerivativeError(_DETACHED)
             if not (self.is_required or outputs.shape[1] == 1):
                 raise DerivativeError(f"each of {outputs.shape[1]} outputs needs a backward pass")
             slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
@@ -347,7 +343,7 @@ def _slope(
     output: torch.Tensor, presence: torch.Tensor, create_graph: bool = False
 ) -> torch.Tensor:
     """Return the slopes of an output summed over rows, which do not depend on each other."""
-    slope = _gradient(output, presence, create_graph)
+    slope = _gradient(output, presence, create_graph) if output.requires_grad else None
     if slope is None:
         raise DerivativeError(_DETACHED)
     return slope

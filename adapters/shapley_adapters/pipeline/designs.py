@@ -382,11 +382,11 @@ class GroupDesigns:
             return full_design(n_players, group.known)
         limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
         n_beside = group.n_beside_values
-        if not group.has_gradients:
-            estimator = estimator.values_alone or estimator
-            limit = max(limit - n_beside, min(limit, estimator.minimum_budget(n_players)))
         if group.has_gradients:  # at the ends, and in the middle at least
             n_beside += Passes.cost(group.known_values.shape[2])
+        else:
+            estimator = estimator.values_alone or estimator
+            limit = max(limit - n_beside, min(limit, budget.minimum))
         if budget.can_enumerate and 2**n_players + n_beside <= budget.limit:
             limit = budget.first_limit
         request = DesignRequest(

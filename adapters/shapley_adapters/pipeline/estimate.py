@@ -97,14 +97,14 @@ def _estimated(
     """Return the estimate of a call that `started` then, and the run for `checked`."""
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
+    if not estimator.candidates and settings.max_seconds is None:
+        return estimate_round(game, estimator, settings)
     candidates = _candidates(game, estimator, settings)
     if settings.interactions is not None:  # the errors to expect are those of Shapley values
         candidates = candidates[:1]
     if settings.max_seconds is not None:
         settings = on_whole_background(game.n_backgrounds, settings, estimator)
         return _estimate_until(game, estimator, candidates, settings, started)
-    if not estimator.candidates:
-        return estimate_round(game, candidates[0], settings)
     if may_choose and settings.max_model_rows is None:
         return _estimate_best(game, candidates, settings)
     if not settings.is_for_training and settings.max_model_rows is None:
@@ -119,11 +119,11 @@ def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> Call
     """
     if estimator.candidates and settings.max_model_rows is None:
         settings = _saving_rows(game, settings)
-    return run_of(game, _candidates(game, estimator, settings)[0], settings).budget()
+    return run_of(game, (estimator.candidates or (estimator,))[0], settings).budget()
 
 
 def _candidates(game: Game, estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]:
-    """Return the estimators among which costs decide, with gradients where they may be of use."""
+    """Return the estimators whose costs are counted, with gradients where they may be of use."""
     found = [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
     return [one for index, one in enumerate(found) if one not in found[:index]]
 
@@ -166,7 +166,8 @@ def _estimate_best(
     n_evaluations = game.n_rows * budget.limit
     own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
     new_budget = settings.budget
-    reason = f"{named(first, first)}: its overhead is about {own:.2g} s"
+    of_first = named(first, first)
+    reason = f"{of_first}: its overhead is about {own:.2g} s"
     if may_enumerate or own > unnoticed:
         costs.measure_model(n_evaluations)
         costs.round_model()
@@ -176,7 +177,7 @@ def _estimate_best(
             chosen, new_budget = everything, everything.budget
             reason = (
                 f"all 2^{n_players} coalitions, which take about {costs.seconds(everything):.2g} s;"
-                f" {named(first, first)} would take {model + own:.2g} s"
+                f" {of_first} would take {model + own:.2g} s"
             )
         elif own > max(unnoticed, model):
             most = _MORE * budget.limit if settings.budget is None else settings.budget
@@ -187,7 +188,7 @@ def _estimate_best(
             reason = (
                 f"{named(chosen.estimator, first)}: its overhead is about "
                 f"{costs.own_seconds(chosen):.2g} s for {chosen.budget:,} evaluations per row; "
-                f"{named(first, first)} with {budget.limit:,} would have {own:.2g} s"
+                f"{of_first} with {budget.limit:,} would have {own:.2g} s"
             )
     is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
     costs.memory.is_recording = False

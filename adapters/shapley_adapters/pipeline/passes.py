@@ -24,17 +24,21 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     """Return the estimator of a call, which uses values alone where gradients may not be of use."""
     if estimator.values_alone is None:
         return estimator
-    if game.is_in_training_mode:  # whose values may be random
-        return estimator.values_alone
-    try:
-        refuse_what_needs_values(game, settings)
-    except (DerivativeError, InvalidArgumentError):
-        return estimator.values_alone
-    return estimator
+    # In training mode, values may be random.
+    has_obstacle = game.is_in_training_mode or game.derivative_obstacle is not None
+    return estimator.values_alone if has_obstacle or _needs_values(game, settings) else estimator
 
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
     """Refuse calls for which gradients say nothing, before anything is evaluated."""
+    if name := _needs_values(game, settings):
+        raise InvalidArgumentError(f"gradients cannot be used with {name}. Leave out one of them.")
+    if game.derivative_obstacle is not None:
+        raise DerivativeError(f"There are no gradients: {game.derivative_obstacle}.")
+
+
+def _needs_values(game: Game, settings: Settings) -> str:
+    """Return what gradients say nothing for; "" if there is nothing."""
     needs_values = {
         "interactions": settings.interactions is not None,
         "graph": settings.graph is not None,
@@ -45,10 +49,7 @@ def refuse_what_needs_values(game: Game, settings: Settings) -> None:
         "training": settings.is_for_training,
         "a link": game.has_link,
     }
-    for name in filter(needs_values.get, needs_values):
-        raise InvalidArgumentError(f"gradients cannot be used with {name}. Leave out one of them.")
-    if game.derivative_obstacle is not None:
-        raise DerivativeError(f"There are no gradients: {game.derivative_obstacle}.")
+    return next(filter(needs_values.get, needs_values), "")
 
 
 def passes_at_ends(

@@ -232,7 +232,7 @@ class Run:
         limits = []
         for size in sizes.tolist():
             budget, n_all = self.budgets[size], 2**size
-            if self.estimator.uses_gradients(size, budget.limit) and not budget.enumerates_now:
+            if self.asks_gradients[self.n_active == size].any():
                 n_all += budget.first_limit  # passes of a row that a tolerance lets be enumerated
             limits.append(min(n_all, budget.limit))
         return np.array(limits, dtype=np.intp)[index]
