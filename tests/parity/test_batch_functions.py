@@ -3,6 +3,7 @@
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import cloudpickle
 import numpy as np
@@ -51,7 +52,7 @@ def test_batches_hold_what_one_call_returns():
     explain = made.batch_function(rows.head(1), keep=["id", "name"], max_evals=6, error_bounds=True)
     wanted = made(rows[COLUMNS].to_numpy(), max_evals=6, error_bounds=True)
     explain = through_pickle(explain)
-    batches = [explain(part) for part in (rows[:5], rows[5:6], rows[6:])]
+    batches = list(explain.each_batch(iter([rows[:5], rows[5:6], rows[6:]])))
     found = pd.concat(batches)
     assert list(found.columns) == explain.columns
     np.testing.assert_array_equal(found[[f"shap_{c}" for c in COLUMNS]], wanted.values)
@@ -98,13 +99,6 @@ def test_schemas_of_the_engines_name_the_same_columns():
     np.testing.assert_array_equal(of_table.to_pandas()["shap_age"], explain(rows)["shap_age"])
 
 
-def test_each_batch_takes_an_iterator():
-    rows = table()
-    explain = explainer().batch_function(rows.head(1), keep=["id", "name"])
-    parts = list(explain.each_batch(iter([rows[:4], rows[4:]])))
-    pd.testing.assert_frame_equal(pd.concat(parts), explain(rows))
-
-
 class Loading:
     """A model that counts its loads in this process."""
 
@@ -138,43 +132,40 @@ def test_a_process_loads_the_model_once():
         pd.testing.assert_frame_equal(one, found[0])
 
 
-def test_what_cannot_be_explained_is_named():
-    rows = table()
-    made = explainer()
-    explain = made.batch_function(rows.head(1), keep=["id", "name"])
-    with pytest.raises(InvalidArgumentError, match="batch has no column 'age'"):
-        explain(rows.drop(columns="age"))
-    with pytest.raises(InvalidArgumentTypeError, match="got dict.*batch_format='pandas'"):
-        explain({"age": np.zeros(3)})
-    with pytest.raises(InvalidArgumentError, match="at least one row.*without rows"):
-        made.batch_function(rows[:0])
-    with pytest.raises(InvalidArgumentError, match="example has no column 'weight'"):
-        made.batch_function(rows, features=["weight"])
-    with pytest.raises(InvalidArgumentError, match=r"named 'age'.*prefix"):
-        made.batch_function(rows, features=COLUMNS, keep=["age"], prefix="")
-    with pytest.raises(InvalidArgumentTypeError, match="cannot be sent"):
-        explainer(Locked()).batch_function(rows.head(1), keep=["id", "name"])
+def called(rows, batch=None, **options):
+    """Make a function of batches, and call it with one."""
+    explain = explainer().batch_function(rows, **options)
+    return batch is not None and explain(batch)
 
 
-class Locked:
-    """A model that cannot be pickled."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-
-    def __call__(self, x):
-        return model(x)
+ROWS, IDS = table(), {"keep": ["id", "name"]}
 
 
-def test_columns_that_are_not_there_or_there_twice_are_named():
-    with pytest.raises(InvalidArgumentError, match="example has no column 'key'"):
-        explainer().batch_function(table()[["id", *COLUMNS]], keep=["key"])
-    twice = table()[["age", "income", "income"]]
-    with pytest.raises(InvalidArgumentError, match="several columns of the name 'income'"):
-        explainer().batch_function(twice)
-    explain = explainer().batch_function(table(), features=COLUMNS)
-    with pytest.raises(InvalidArgumentError, match="batch has several columns of the name 'age'"):
-        explain(table()[["age", *COLUMNS]])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: called(ROWS, ROWS.drop(columns="age"), **IDS), "batch has no column 'age'"),
+        (lambda: called(ROWS, {"age": np.zeros(3)}, **IDS), "got dict.*batch_format='pandas'"),
+        (lambda: called(ROWS[:0]), "at least one row.*without rows"),
+        (lambda: called(ROWS, features=["weight"]), "example has no column 'weight'"),
+        (lambda: called(ROWS, features=COLUMNS, keep=["age"], prefix=""), "named 'age'.*prefix"),
+        (lambda: called(ROWS, keep=["key"]), "example has no column 'key'"),
+        (lambda: called(ROWS[["age", "income", "income"]]), "several columns of the name 'income'"),
+        (
+            lambda: called(ROWS, ROWS[["age", *COLUMNS]], features=COLUMNS),
+            "batch has several columns of the name 'age'",
+        ),
+        (
+            lambda: explainer(partial(lambda _, x: model(x), threading.Lock())).batch_function(
+                ROWS, **IDS
+            ),
+            "cannot be sent",
+        ),
+    ],
+)
+def test_what_cannot_be_explained_is_named(call, words):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=words):
+        call()
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")

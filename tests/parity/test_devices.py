@@ -66,21 +66,14 @@ def through_captum(name, net, device="cpu"):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shap_explains_modules_on_a_device(name, device):
+def test_modules_on_a_device_are_explained_there(name, device):
     net = Network().to(device)
     values = through_shap(name, net).values
-    assert {call.device.type for call in net.calls} == {device}
-    np.testing.assert_allclose(values, through_shap(name, Network()).values, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_captum_explains_modules_on_a_device(name, device):
-    net = Network().to(device)
     attributions = through_captum(name, net, device)
-    assert attributions.device.type == device
-    torch.testing.assert_close(
-        attributions.cpu(), through_captum(name, Network()), atol=1e-5, rtol=0
-    )
+    assert {call.device.type for call in net.calls} == {attributions.device.type} == {device}
+    np.testing.assert_allclose(values, through_shap(name, Network()).values, atol=1e-5)
+    expected = through_captum(name, Network())
+    torch.testing.assert_close(attributions.cpu(), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("host", ["shap", "captum"])

@@ -4,12 +4,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import captum_ext, name_of, torch
 
@@ -111,93 +112,50 @@ def test_both_hosts_draw_alike(row):
     np.testing.assert_allclose(by_captum.numpy(), by_shap, atol=row.learned_rounding)
 
 
-def test_what_belongs_to_an_example_makes_its_draws():
-    x = torch.as_tensor(ROWS[:1]).repeat(2, 1)
-
-    def attribute(**arguments):
-        made = captum_ext.RandomOrder(
-            lambda x, *_: torch.stack([forward(x), forward(x)], dim=1),
-            seed=0,
-            independent_rows=True,
-        )
-        arguments = {"target": 0, **arguments}
-        return made.attribute(x, n_samples=40, **arguments)
-
-    alike = attribute()
-    assert torch.equal(alike[0], alike[1])
-    by_target = attribute(target=[0, 1])
-    assert not torch.allclose(by_target[0], by_target[1])
-    by_argument = attribute(additional_forward_args=(torch.tensor([0.0, 1.0]),))
-    assert not torch.allclose(by_argument[0], by_argument[1])
-    zeros = torch.zeros(2, N_FEATURES, dtype=torch.float64)
-    same_baselines = attribute(baselines=zeros)
-    assert torch.equal(same_baselines[0], same_baselines[1])
-
-
 @pytest.mark.parametrize("name", ["target", "baselines", "additional_forward_args"])
-def test_an_example_by_itself_has_the_same_draws(name):
-    x = torch.as_tensor(ROWS[:3])
+def test_what_belongs_to_an_example_makes_its_draws(name):
+    """An example by itself has the same; an equal one has others where this differs."""
+    x = torch.as_tensor(ROWS[[0, 0, 1]])
     of_examples = {
         "target": torch.tensor([0, 1, 1]),
-        "baselines": x.flip(0) / 2,
+        "baselines": torch.as_tensor(ROWS[[3, 4, 5]]) / 2,
         "additional_forward_args": torch.tensor([[0.5], [1.0], [2.0]]),
     }[name]
 
     def attribute(x, entries):
         method = captum_ext.RandomOrder(
-            lambda x, *further: torch.stack([forward(x), forward(x) ** 2], dim=1),
-            seed=0,
+            lambda x, *_: torch.stack([forward(x), forward(x)], dim=1), seed=0,
             independent_rows=True,
-        )
-        arguments = {"target": 1, name: entries}
-        return method.attribute(x, n_samples=40, **arguments)
+        )  # fmt: skip
+        return method.attribute(x, n_samples=40, **{"target": 1, name: entries})
 
     together = attribute(x, of_examples)
     for row in range(3):
         alone = attribute(x[row : row + 1], of_examples[row : row + 1])
         torch.testing.assert_close(alone[0], together[row])
+    assert not torch.allclose(together[0], together[1])
+    alike = attribute(x[:2], of_examples[[0, 0]])
+    assert torch.equal(alike[0], alike[1])
 
 
-def test_texts_sparse_rows_and_frames_with_categories():
-    import pandas as pd
-    import scipy.sparse
-
-    sparse = scipy.sparse.csr_matrix(np.where(ROWS > 1, ROWS, 0.0))
-    explainer = shap_ext.RandomOrderExplainer(
-        lambda x: np.tanh(x @ WEIGHTS).sum(axis=1),
-        scipy.sparse.csr_matrix((1, N_FEATURES)),
-        seed=0,
-        independent_rows=True,
-    )
-    alone = explainer(sparse[2:3], max_evals=20, silent=True).values
-    np.testing.assert_allclose(explainer(sparse, max_evals=20, silent=True).values[2:3], alone)
-
-    frame = pd.DataFrame(ROWS).assign(word=["a", "b", "c", "a", "b", None])
-    explainer = shap_ext.RandomOrderExplainer(
-        lambda f: model(f[list(range(N_FEATURES))].to_numpy(float)) * (1 + f["word"].eq("a")),
-        frame[:1],
-        seed=0,
-        independent_rows=True,
-    )
-    alone = explainer(frame[2:3], max_evals=60, silent=True).values
-    together = explainer(frame, max_evals=60, silent=True).values
-    np.testing.assert_allclose(together[2:3], alone)
-
-    def lengths(texts):
-        return np.array([len(set(text)) ** 1.5 for text in texts])
-
-    texts = ["one two three four five six", "ten nine eight seven six five"]
-    explainer = shap_ext.RandomOrderExplainer(
-        lengths, shap.maskers.Text(r"\W"), seed=0, independent_rows=True
-    )
-    both = explainer(texts, max_evals=14, silent=True)
-    one = explainer(texts[1:], max_evals=14, silent=True)
-    np.testing.assert_allclose(both[1].values, one[0].values)
+SPARSE = scipy.sparse.csr_matrix(np.where(ROWS > 1, ROWS, 0.0))
+FRAME = pd.DataFrame(ROWS).assign(word=["a", "b", "c", "a", "b", None])
+TEXTS = ["one two three four five six", "ten nine eight seven six five", "one"]
 
 
-@pytest.mark.parametrize("wrong", [1, None])
-def test_it_is_a_flag(wrong):
-    with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
-        shap_ext.OddGPExplainer(model, np.zeros((1, N_FEATURES)), independent_rows=wrong)
-    with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
-        captum_ext.Myerson(forward, graph="line", independent_rows=wrong)
+@pytest.mark.parametrize(
+    ("function", "masker", "rows", "budget"),
+    [
+        (lambda x: np.tanh(x @ WEIGHTS).sum(axis=1), SPARSE[:1] * 0, SPARSE, 20),
+        (lambda f: model(f[list(range(N_FEATURES))]) * (1 + f["word"].eq("a")), FRAME[:1], FRAME,
+         60),
+        (lambda texts: [len(set(text)) ** 1.5 for text in texts], shap.maskers.Text(r"\W"), TEXTS,
+         14),
+    ],
+    ids=["sparse rows", "frames with categories", "texts"],
+)  # fmt: skip
+def test_rows_in_other_forms(function, masker, rows, budget):
+    explainer = shap_ext.RandomOrderExplainer(function, masker, seed=0, independent_rows=True)
+    together = explainer(rows, max_evals=budget, silent=True)
+    alone = explainer(rows[1:2], max_evals=budget, silent=True)
+    np.testing.assert_allclose(together[1].values, alone[0].values)

@@ -147,6 +147,7 @@ CASES = [
     wrong(TYPE, "link must return numbers.* complex128", link=lambda x: x * 1j),
     wrong(VALUE, r"link must return .* shape .* it returned", link=lambda x: x[:1]),
     wrong(TYPE, "linearize_link", linearize_link=1),
+    wrong(TYPE, "independent_rows", independent_rows=1),
     # Names and groups
     wrong(VALUE, "feature_names holds 10 .* 9", feature_names=list("abcdefghij")),
     wrong(VALUE, "output_names holds 2 .* 3", model=curved_columns, output_names=["a", "b"]),
