@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from shapley_adapters import memory_bounds
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.pipeline import designs
-from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 from tests.helpers.reference_games import FunctionGame
 
@@ -23,33 +23,10 @@ def must_not_be_called(*_):
     raise AssertionError("The model must not be evaluated.")
 
 
-RANDOM = [row for row in OF_CLASSES if not row.is_exact]
-
-
-@pytest.mark.parametrize("row", RANDOM[::3], ids=lambda row: row.id)
-def test_images_without_a_feature_mask(row):
-    x = 1.0 + torch.rand(1, 3, 224, 224)  # no pixel is absent
-    budget = max(16 * 150528, row.least(150528))
-    started = time.perf_counter()
-    with pytest.raises(BudgetError, match=rf"(?s)GiB.*150528 players.*{budget}.*feature_mask"):
-        row.attribution(must_not_be_called, seed=0).attribute(x)
-    assert time.perf_counter() - started < 60
-
-
-@pytest.mark.parametrize("name", ["oddgp", "simsemivalue"])
-def test_wide_rows_without_groups(name):
-    rows = np.ones((1, 150_528))
-    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0)
-    with pytest.raises(BudgetError, match=r"(?s)GiB.*groups=.*lower max_evals"):
-        explainer(rows)
-
-
-def test_a_mask_of_superpixels_makes_it_possible():
-    x = torch.rand(1, 3, 224, 224)
-    grid = torch.arange(49).reshape(7, 7).repeat_interleave(32, 0).repeat_interleave(32, 1)
-    method = captum_ext.OddGP(lambda x: x.mean(dim=(1, 2, 3)), seed=0)
-    made = method.attribute(x, feature_mask=grid.expand(1, 3, 224, 224), n_samples=100)
-    assert made.shape == x.shape
+def attribute(method, *shape, **options):
+    """Call a method of captum, with no entry at its baseline."""
+    made = getattr(captum_ext, method)(must_not_be_called, seed=0)
+    return made.attribute(1 + torch.rand(*shape), **options)
 
 
 @pytest.mark.slow
@@ -85,28 +62,89 @@ def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(
     assert (differences < 5 * errors + 0.02).mean() > 0.98
 
 
-# --- minutes of our own work ---
+def wide_call(name, n_features, n_rows=1, call="__call__", built=None, **options):
+    rows, built = np.ones((n_rows, n_features)), {"algorithm": name, "seed": 0, **(built or {})}
+    explainer = shap.Explainer(must_not_be_called, 0 * rows[:1], **built)
+    return getattr(explainer, call)(rows, **options)
 
 
-@pytest.fixture
-def much_memory(monkeypatch):
-    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**40)
+LIMITS = {
+    "1 TiB": (2**40, ["pipeline.settings"]),
+    "8 GiB": (2**33, ["pipeline.settings"]),
+    "8 GiB of matrices": (2**33, ["interactions.result"]),
+    "2 MiB": (2**21, ["pipeline.settings", "estimators.graph.linear_design"]),
+}
+SLOW_ROWS = r"(?si)odd GP.* s for each row .*for 8000 players.*At most 600 s.*groups=.*"
+ON_GRAPH = r"(?s)max_evals=20000 is too large.*0\.00195 GiB.*120 players.*Lower max_evals.*groups="
+LINE = {"graph": "line"}
+NO_MASK = r"(?s)GiB.*150528 players.*2408448.*feature_mask"
+MATRICES = {"interactions": True, "max_evals": 10}
+PAIRS = r"(?s)GiB.*500 players.*groups=.*Without interactions, it needs about \d\."
 
 
-def wide_call(name, n_features, budget=None, **options):
-    rows = np.ones((1, n_features))
-    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0, **options)
-    return explainer(rows, max_evals=budget or "auto")
-
-
-def test_rows_that_take_too_long_are_refused_before_any_evaluation(much_memory):
-    words = r"(?si)odd GP.* s for each row .*for 8000 players.*At most 600 s.*groups=.*"
+@pytest.mark.parametrize(
+    ("call", "words", "limit"),
+    [
+        *(
+            (partial(attribute, method, 1, 3, 224, 224), NO_MASK, None)
+            for method in ("RandomOrder", "LeastSquares", "OddGP")
+        ),
+        *(
+            (partial(wide_call, name, 150_528), r"(?s)GiB.*groups=.*lower max_evals", None)
+            for name in ("oddgp", "simsemivalue")
+        ),
+        # Minutes of our own work
+        (partial(wide_call, "oddgp", 8000), SLOW_ROWS + "lower max_evals", "1 TiB"),
+        (partial(attribute, "OddGP", 1, 8000), SLOW_ROWS + "lower n_samples", "1 TiB"),
+        # Interactions
+        *(
+            (partial(wide_call, "leastsquares", 500, interactions=True, max_evals=274452,
+                     max_seconds=seconds), PAIRS, "8 GiB")
+            for seconds in (None, 60)
+        ),
+        (partial(wide_call, "oddgp", 200, call="set_interactions", order=5, max_evals=400),
+         "(?s)GiB.*200 players.*groups=.*Without interactions", None),
+        *(
+            # 32 bytes for each of 2,000 rows and 400 times 400 entries
+            (partial(wide_call, "oddgp", 400, 2000, max_seconds=seconds, **MATRICES),
+             "(?s)GiB.*2000 rows.*fewer rows", "8 GiB of matrices")
+            for seconds in (None, 60)
+        ),
+        # Graphs: the terms of 7,260 connected sets of 120 players take more than their coalitions
+        *(
+            (partial(wide_call, name, 120, built=LINE | own, max_evals=20_000), ON_GRAPH, "2 MiB")
+            for name, own in (
+                ("myerson", {}), ("cshapley", {"order": 120}), ("lshapley", {"order": 5}),
+                ("cshapley", {"variant": "regression", "order": 120}),
+                ("cshapley", {"variant": "regression", "order": 120, "shapes": "connected"}),
+            )
+        ),
+        (partial(wide_call, "lshapley", 40, built=LINE, max_evals=10**9),
+         "max_evals=1000000000 is too large", None),
+        # Enumeration
+        *(
+            case
+            for n in (21, 30)
+            for case in (
+                (partial(wide_call, "oddgp", n, max_evals=10**11),
+                 rf"max_evals=10{{11}} .*2\^{n}.*20 players", None),
+                (partial(attribute, "RandomOrder", 1, n, n_samples=10**11),
+                 rf"n_samples=10{{11}} .*2\^{n}.*20 players", None),
+                (partial(attribute, "RandomOrder", 1, n, n_samples=10**11, tolerance=0.1),
+                 "20 players", None),
+                (partial(attribute, "Exact", 1, n), "20 players", None),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_hopeless_calls_are_refused_at_once(call, words, limit, monkeypatch):
+    n_bytes, modules = LIMITS.get(limit, (0, []))
+    for module in modules:
+        monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: n_bytes)
+    designs._kept.clear()
     started = time.perf_counter()
-    with pytest.raises(BudgetError, match=words + "lower max_evals"):
-        wide_call("oddgp", 8000)
-    x = torch.ones(1, 8000)
-    with pytest.raises(BudgetError, match=words + "lower n_samples"):
-        captum_ext.OddGP(must_not_be_called, seed=0).attribute(x)
+    with pytest.raises((BudgetError, InvalidArgumentError), match=words):
+        call()
     assert time.perf_counter() - started < 60
 
 
@@ -132,45 +170,6 @@ def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, 
     monkeypatch.delattr(os, "sysconf")  # as on Windows
     container.unlink()
     assert memory_bounds.memory_limit() == 2**33  # unknown
-
-
-def test_the_refusal_names_the_budget_that_does(monkeypatch):
-    """A machine of 1 MiB: 10,000 evaluations of 40 players are too many, 200 are not."""
-    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**20)
-    game = FunctionGame(lambda z: z.sum(axis=1), 40)
-    with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
-        core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))
-    core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=200))
-
-
-# --- interactions ---
-
-
-@pytest.mark.parametrize("max_seconds", [None, 60])
-def test_interactions_of_many_features(max_seconds, monkeypatch):
-    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**33)
-    rows = np.ones((1, 500))
-    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm="leastsquares", seed=0)
-    words = r"(?s)GiB.*500 players.*groups=.*Without interactions, it needs about \d\."
-    with pytest.raises(BudgetError, match=words):
-        explainer(rows, interactions=True, max_evals=274452, max_seconds=max_seconds)
-
-
-def test_sets_of_many_features():
-    rows = np.ones((1, 200))
-    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm="oddgp", seed=0)
-    with pytest.raises(BudgetError, match="(?s)GiB.*200 players.*groups=.*Without interactions"):
-        explainer.set_interactions(rows, order=5, max_evals=400)
-
-
-@pytest.mark.parametrize("max_seconds", [None, 60])
-def test_matrices_of_many_rows_are_refused_before_any_evaluation(max_seconds, monkeypatch):
-    """32 bytes for each of 2,000 rows and 400 times 400 entries."""
-    monkeypatch.setattr("shapley_adapters.interactions.result.memory_limit", lambda: 2**33)
-    rows = np.ones((2000, 400))
-    explainer = shap.Explainer(must_not_be_called, np.zeros((1, 400)), algorithm="oddgp", seed=0)
-    with pytest.raises(InvalidArgumentError, match="(?s)GiB.*2000 rows.*fewer rows"):
-        explainer(rows, interactions=True, max_evals=10, max_seconds=max_seconds)
 
 
 # --- graphs ---
@@ -209,64 +208,13 @@ def test_large_budgets_of_small_designs_on_graphs(algorithm, options, n_evaluati
     assert n_evaluations in (None, estimate.evaluations[0])
 
 
-def with_memory(monkeypatch, n_bytes):
-    for module in ("pipeline.settings", "estimators.graph.linear_design"):
-        monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: n_bytes)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "options"),
-    [
-        ("myerson", {}),
-        ("cshapley", {"order": 120}),
-        ("lshapley", {"order": 5}),
-        ("cshapley", {"variant": "regression", "order": 120}),
-        ("cshapley", {"variant": "regression", "order": 120, "shapes": "connected"}),
-    ],
-)
-def test_sets_on_graphs_that_do_not_fit_into_memory(algorithm, options, monkeypatch):
-    """The terms of 7,260 connected sets of 120 players take more than their coalitions."""
-    with_memory(monkeypatch, 2**21)
-    designs._kept.clear()
-    words = r"(?s)max_evals=20000 is too large.*0\.00195 GiB.*120 players.*Lower max_evals.*groups="
-    explainer = shap.Explainer(
-        must_not_be_called, np.zeros((1, 120)), algorithm=algorithm, graph="line", **options
-    )
-    with pytest.raises(BudgetError, match=words):
-        explainer(np.ones((1, 120)), max_evals=20_000)
-
-
-def test_orders_that_grow_with_the_budget_are_refused_at_once():
-    started = time.perf_counter()
-    with pytest.raises(BudgetError, match="max_evals=1000000000 is too large"):
-        on_line("lshapley", 40, 10**9)
-    assert time.perf_counter() - started < 60
-
-
 def test_draws_on_graphs_that_do_not_fit_into_memory(monkeypatch):
     """7,000 evaluations do not pay for all connected sets, and their draws are too many."""
-    with_memory(monkeypatch, 2**22)
+    for module in ("pipeline.settings", "estimators.graph.linear_design"):
+        monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: 2**22)
     with pytest.raises(BudgetError, match="max_evals=7000 is too large"):
         on_line("myerson", 120, 7000)
     assert (on_line("myerson", 120, 1000).standard_errors >= 0).all()
-
-
-# --- enumeration ---
-
-
-@pytest.mark.parametrize("n_features", [21, 30])
-def test_budgets_that_pay_for_too_many_coalitions(n_features):
-    rows = np.ones((1, n_features))
-    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm="oddgp", seed=0)
-    with pytest.raises(BudgetError, match=rf"max_evals=10{{11}} .*2\^{n_features}.*20 players"):
-        explainer(rows, max_evals=10**11)
-    method = captum_ext.RandomOrder(must_not_be_called, seed=0)
-    with pytest.raises(BudgetError, match=rf"n_samples=10{{11}} .*2\^{n_features}.*20 players"):
-        method.attribute(torch.ones(1, n_features), n_samples=10**11)
-    with pytest.raises(BudgetError, match="20 players"):
-        method.attribute(torch.ones(1, n_features), n_samples=10**11, tolerance=0.1)
-    with pytest.raises(BudgetError, match="20 players"):
-        captum_ext.Exact(must_not_be_called).attribute(torch.ones(1, n_features))
 
 
 @pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])

@@ -80,8 +80,10 @@ def test_the_page_runs(block, estimator, capsys):
 def test_shap_explains_by_it(estimator):
     explainer = build()
     assert type(explainer) is shap_ext.algorithms()["marginalpairs"]
-    exact = explainer(X, max_evals=ALL)
-    np.testing.assert_allclose(exact.values, oracle(curved, X, BACKGROUND), **ROUNDING)
+    members = ("marginalpairs", "leastsquares")
+    mean = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=members, seed=0)
+    for exact in (explainer(X, max_evals=ALL), mean(X, max_evals=2 * ALL)):
+        np.testing.assert_allclose(exact.values, oracle(curved, X, BACKGROUND), **ROUNDING)
     drawn = explainer(X, max_evals=100, error_bounds=True, check_additivity=True)
     assert (drawn.error_std > 0).all()
     assert explainer.last_estimate.method == "MarginalPairs"
@@ -95,6 +97,9 @@ def test_options_are_those_of_the_estimator(estimator):
     gaps = explained.values.sum(axis=1) + explained.base_values - curved(X)
     assert (np.abs(gaps) > 1e-6).all()
     assert build().efficient
+    option = inspect.signature(shap_ext.algorithms()["marginalpairs"]).parameters["efficient"]
+    assert (option.default, option.kind) == (True, inspect.Parameter.KEYWORD_ONLY)
+    assert "efficiency residual" in str(shap_ext.algorithms()["marginalpairs"].__doc__)
     with pytest.raises(TypeError, match="effcient"):
         build(effcient=False)
     made = shap_ext.algorithms()["marginalpairs"]
@@ -118,13 +123,6 @@ def test_both_hosts_give_the_numbers_of_the_core(estimator):
     assert copied is type(method)
     with pytest.raises(TypeError, match="effcient"):
         type(method)(of_tensors, effcient=False)
-
-
-def test_it_is_a_member_of_aggregates(estimator):
-    members = ("marginalpairs", "leastsquares")
-    explainer = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=members, seed=0)
-    explained = explainer(X, max_evals=2 * ALL)
-    np.testing.assert_allclose(explained.values, oracle(curved, X, BACKGROUND), **ROUNDING)
 
 
 @pytest.mark.slow
@@ -178,15 +176,18 @@ def test_names_are_forgotten(estimator):
     shap_ext.register_estimator("marginalpairs", estimator)  # for the fixture to forget
 
 
-@pytest.mark.parametrize("name", ["exact", "Permutation", "shear", "random-order"])
-def test_names_of_others_are_refused(name):
-    with pytest.raises(InvalidArgumentError, match=f"{name}.*choose another name"):
-        shap_ext.register_estimator(name, core.RandomOrder)
+TAKEN, NO_WORD = "choose another name", "letters and digits"
 
 
-@pytest.mark.parametrize("name", ["", "-", "two words", "a.b"])
-def test_names_must_be_words(name):
-    with pytest.raises(InvalidArgumentError, match="letters and digits"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((name, f"{name}.*{TAKEN}") for name in ("exact", "Permutation", "shear", "random-order")),
+        *((name, NO_WORD) for name in ("", "-", "two words", "a.b")),
+    ],
+)
+def test_names_of_others_and_what_is_no_word_are_refused(name, words):
+    with pytest.raises(InvalidArgumentError, match=words):
         shap_ext.register_estimator(name, core.RandomOrder)
 
 
@@ -243,13 +244,6 @@ def test_estimators_on_graphs_take_a_graph():
         np.testing.assert_array_equal(explainer(X).values, expected(X).values)
     finally:
         shap_ext.unregister_estimator("mylshapley")
-
-
-def test_docstring_and_signature_are_those_of_the_estimator(estimator):
-    made = shap_ext.algorithms()["marginalpairs"]
-    assert "efficiency residual" in str(made.__doc__)
-    option = inspect.signature(made).parameters["efficient"]
-    assert (option.default, option.kind) == (True, inspect.Parameter.KEYWORD_ONLY)
 
 
 class _Broken(core.RandomOrder):

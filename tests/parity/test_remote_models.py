@@ -19,19 +19,6 @@ def model(x):
     return np.array([np.sin(row).sum() + row[0] * row[1] * row[2] for row in np.asarray(x)])
 
 
-def explained(predict, algorithm="leastsquares", **options):
-    explainer = shap.Explainer(predict, BACKGROUND, algorithm=algorithm, seed=0)
-    return explainer(ROWS, **{"max_evals": 200, **options})
-
-
-@pytest.mark.parametrize("algorithm", ["leastsquares", "best"])
-def test_numbers_are_those_of_the_model(algorithm):
-    remote = explained(shap_ext.RemoteModel(model), algorithm)
-    plain = explained(model, algorithm)
-    np.testing.assert_array_equal(remote.values, plain.values)
-    np.testing.assert_array_equal(remote.base_values, plain.base_values)
-
-
 @pytest.mark.parametrize(
     "row", [row for row in OF_CLASSES if not row.is_exact], ids=lambda row: row.id
 )
@@ -87,12 +74,14 @@ def test_the_estimate_and_the_bar_say_what_was_used(monkeypatch, capsys):
     assert plain.last_estimate.usage is None
 
 
-def test_one_process_counts_and_holds_the_limits_whatever_n_jobs_is():
+@pytest.mark.parametrize("algorithm", ["leastsquares", "best"])
+def test_one_process_counts_and_holds_the_limits_whatever_n_jobs_is(algorithm):
     remote = shap_ext.RemoteModel(model, concurrency=4)
-    explainer = shap.Explainer(remote, BACKGROUND, algorithm="leastsquares", seed=0, n_jobs=2)
-    plain = shap.Explainer(model, BACKGROUND, algorithm="leastsquares", seed=0)
-    found = explainer(ROWS, max_evals=100).values
-    np.testing.assert_array_equal(found, plain(ROWS, max_evals=100).values)
+    explainer = shap.Explainer(remote, BACKGROUND, algorithm=algorithm, seed=0, n_jobs=2)
+    plain = shap.Explainer(model, BACKGROUND, algorithm=algorithm, seed=0)
+    found, wanted = explainer(ROWS, max_evals=100), plain(ROWS, max_evals=100)
+    np.testing.assert_array_equal(found.values, wanted.values)
+    np.testing.assert_array_equal(found.base_values, wanted.base_values)
     used = explainer.last_estimate.usage
     assert used == remote.usage
     assert used.rows >= (explainer.last_estimate.model_rows - 2).sum()

@@ -6,7 +6,7 @@ import pytest
 from shapley_adapters import windows
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.optional import HAS_TORCH
+from tests.helpers.optional import captum_ext, torch
 
 shap = pytest.importorskip("shap")
 import shap_ext  # noqa: E402
@@ -78,17 +78,11 @@ LABELS = {
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_windows_through_shap(labels):
+def test_windows_through_both_hosts(labels):
     masker = shap_ext.maskers.Superpixels(labels, np.broadcast_to(MEAN, SERIES.shape))
     sv = shap.Explainer(model, masker, algorithm="enumeration")(SERIES[None])
     sums = np.bincount(labels.ravel(), sv.values[0].ravel())
     np.testing.assert_allclose(sums, by_hand(labels), rtol=0, atol=1e-10)
-
-
-@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_windows_through_captum(labels):
-    torch, captum_ext = pytest.importorskip("torch"), pytest.importorskip("captum_ext")
     attributions = captum_ext.Exact(lambda x: torch.from_numpy(model(x.numpy()))).attribute(
         torch.from_numpy(SERIES[None]),
         baselines=torch.from_numpy(np.broadcast_to(MEAN, SERIES.shape).copy())[None],

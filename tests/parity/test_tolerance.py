@@ -34,30 +34,19 @@ def test_both_hosts_stop_at_the_same_evaluations(row):
     assert (errors.max(axis=1) <= 0.15 * np.ptp(explanation.values, axis=1)).all()
 
 
-def test_error_bounds_come_with_a_tolerance():
+def test_errors_warnings_and_refusals_of_both_hosts():
     x = np.random.default_rng(0).normal(size=(R, M))
     explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
+    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(curved(x.numpy())), seed=0)
     explanation = explainer(x, tolerance=0.05, error_bounds=True, silent=True)
     assert 0 < explanation.error_std.max() <= 0.05
-    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(curved(x.numpy())), seed=0)
-    made, errors = method.attribute(torch.as_tensor(x), tolerance=0.05, return_standard_error=True)
+    tensors = torch.as_tensor(x)
+    made, errors = method.attribute(tensors, tolerance=0.05, return_standard_error=True)
     np.testing.assert_allclose(made, explanation.values, atol=1e-10)
     np.testing.assert_allclose(errors, explanation.error_std, atol=1e-10)
-
-
-def test_tolerances_of_no_use_are_refused_by_both_hosts():
-    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
-    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
-        explainer(np.ones((1, M)), tolerance="5")
-    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
-        captum_ext.RandomOrder(network(M)).attribute(torch.ones(1, M), tolerance="5")
-
-
-def test_rows_that_do_not_get_there_are_warned_of_in_the_hosts_words():
-    x = np.random.default_rng(0).normal(size=(R, M))
-    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
-    with pytest.warns(ShapleyExtWarning, match="4 of 4 rows .* max_evals=300"):
-        explainer(x, tolerance=1e-6, max_evals=300, silent=True)
-    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(curved(x.numpy())), seed=0)
-    with pytest.warns(ShapleyExtWarning, match="4 of 4 rows .* n_samples=300"):
-        method.attribute(torch.as_tensor(x), tolerance=1e-6, n_samples=300)
+    for call, budget in ((explainer, "max_evals"), (method.attribute, "n_samples")):
+        rows = x if call is explainer else tensors
+        with pytest.warns(ShapleyExtWarning, match=f"4 of 4 rows .* {budget}=300"):
+            call(rows, tolerance=1e-6, **{budget: 300})
+        with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
+            call(rows, tolerance="5")
