@@ -6,12 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-from scipy.stats import ttest_ind
-from sklearn.tree import DecisionTreeRegressor
 
 import shap_ext
 from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
-from shapley_adapters.conditional.forest import _SIGNIFICANCE, _tested_leaves
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
@@ -311,18 +308,6 @@ def test_forests_with_columns_that_tell_all_or_nothing():
     assert (drawn[:, 3] == 0.3).all()
     by_noise = masker(np.array([False, True, True, True]), np.array(["", "b", 3.0, 0.3], object))
     assert (by_noise[:, 0] == "b").mean() > 0.97
-
-
-def test_a_split_is_kept_where_a_t_test_finds_a_difference():
-    rng = np.random.default_rng(3)
-    cells = np.repeat([0.0, 1.0], [4, 5])[:, None].astype(np.float32)
-    fitted = DecisionTreeRegressor(max_depth=1).fit(cells, cells[:, 0])
-    kept, p_values = [], []
-    for shift in np.linspace(0, 1, 500):
-        targets = rng.normal(size=(9, 2)) + [shift, 0.0] * cells
-        p_values.append(2 * ttest_ind(targets[:4], targets[4:]).pvalue.min())
-        kept.append(_tested_leaves(fitted.tree_, cells, targets)[1] == 1)
-    np.testing.assert_array_equal(kept, np.array(p_values) < _SIGNIFICANCE)
 
 
 def test_values_that_no_row_has():

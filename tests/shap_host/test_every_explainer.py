@@ -336,15 +336,6 @@ def test_threads_explain_alike(made):
             check_same(one, explained)
 
 
-@some
-def test_an_explainer_may_be_built_and_trained_in_a_thread(made):
-    def explain():
-        return made.build()(X, **made.call)
-
-    with ThreadPoolExecutor(1) as pool:
-        check_same(pool.submit(explain).result(), built(made.name)[1])
-
-
 # Wrong calls
 
 
@@ -353,28 +344,6 @@ def test_budgets_that_are_too_small_say_what_is_needed(made):
     words = "max_evals" if made.budget is None else r"max_evals=1\b"
     with pytest.raises(ShapleyExtError, match=words):
         built(made.name)[0](X, max_evals=1)
-
-
-@some
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"seed": -1},
-        {"seed": 1.5},
-        {"seed": "1"},
-        {"link": "logits"},
-        {"link": 3},
-        {"linearize_link": 1},
-        {"background": np.zeros(M)},
-        {"background": np.zeros((0, M))},
-        {"background": 3},
-        *({"model": model} for model in (None, 3, "model")),
-    ],
-    ids=lambda wrong: "".join(f"{k}={np.shape(v) or v}" for k, v in wrong.items()),
-)
-def test_constructors_refuse_what_they_cannot_use(made, wrong):
-    with pytest.raises(ShapleyExtError):
-        made.build(**wrong)(X, **made.call)
 
 
 ROWS = [X[:, :3], X[:0], X[0, :3], None, "text", 3.0, X[None], [[1.0] * M, [1.0]]]

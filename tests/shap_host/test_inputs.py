@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import shap_ext
 from shap_ext.games.table_games import masked_by_background
@@ -68,21 +66,6 @@ def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
     expected = np.where(present, table[rows][:, None], background)
     assert masked.dtype == expected.dtype
     assert masked.tobytes() == expected.tobytes()
-
-
-@every_name
-def test_missing_values_of_absent_columns_do_not_leak(name):
-    def model(x):
-        return np.where(np.isnan(x), -1.0, x).prod(axis=1)
-
-    for x, background in [
-        ([[np.nan, 2.0, 3.0]], [[1.0, 0.5, 0.25]]),
-        ([[1.5, 2.0, 3.0]], [[1.0, np.nan, 0.25], [2.0, 0.5, np.nan]]),
-        ([[np.nan, np.nan, 3.0]], [[np.nan, 0.5, 0.25]]),
-        ([[1.5, np.nan, 3.0]], [[1, 2, 4]]),
-    ]:
-        sv = explain(model, np.array(background), np.array(x), name)
-        np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
 
 
 def test_later_changes_of_the_background_do_not_reach_the_explainer():
@@ -233,22 +216,6 @@ def test_more_background_rows_than_shap_keeps_are_announced():
     sv = explain(curved, masker, rows(1, 3))
     np.testing.assert_allclose(sv.values, oracle(curved, rows(1, 3), background), **ROUNDING)
     shap.Explainer(curved, background[:100], algorithm="shear")
-
-
-@every_name
-@pytest.mark.parametrize("as_tuple", [False, True])
-@pytest.mark.parametrize("n_masked", [1, 3])
-def test_functions_as_maskers(name, as_tuple, n_masked):
-    references = rows(n_masked, 4, seed=1)
-
-    def masker(mask, x):
-        masked = np.where(mask, x, references)
-        return (masked,) if as_tuple else masked
-
-    x = rows(2, 4)
-    sv = explain(curved, masker, x, name)
-    np.testing.assert_allclose(sv.values, oracle(curved, x, references), **ROUNDING)
-    np.testing.assert_allclose(sv.base_values, [curved(references).mean()] * 2, **ROUNDING)
 
 
 def test_functions_as_maskers_may_return_frames_and_reuse_their_memory():
@@ -458,22 +425,6 @@ def test_groups_of_images_and_with_functions_as_maskers():
         sv = explain(model, None, x, groups=groups)
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
     assert sv.feature_names == ["top", "bottom"]
-
-
-@settings(deadline=None, max_examples=40, derandomize=True, database=None)
-@given(st.integers(2, 6), st.integers(0, 2**31), st.integers(1, 3), st.sampled_from(NAMES))
-def test_any_partition_into_groups(n_columns, seed, n_background, name):
-    rng = np.random.default_rng(seed)
-    owner = rng.integers(0, 3, size=n_columns)
-    groups = {f"g{g}": np.flatnonzero(owner == g).tolist() for g in set(owner.tolist()) - {0}}
-    x, background = rng.normal(size=(2, n_columns)), rng.normal(size=(n_background, n_columns))
-    background[:, 0] = x[0, 0]  # one value that is no player in the first row
-    players = [[c] for c in np.flatnonzero(owner == 0)] + list(groups.values())
-    players.sort(key=lambda columns: columns[0])
-    sv = explain(curved, background, x, name, groups=groups)
-    np.testing.assert_allclose(
-        sv.values, grouped_oracle(curved, x, background, players), **ROUNDING
-    )
 
 
 # Batches

@@ -6,20 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-import sklearn.ensemble
-import sklearn.linear_model
-import sklearn.pipeline
-import sklearn.preprocessing
-import sklearn.svm
 
-from shapley_adapters.errors import ModelOutputError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.estimator_table import SEVERAL
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
     Seen,
     curved,
-    curved_columns,
     network,
     of_module,
     oracle,
@@ -34,36 +28,11 @@ each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row:
 NAMES = ["randomorder", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
-TRAIN = rows(120, 5, seed=2)
-LABELS = np.digitize(curved(TRAIN), [-0.5, 0.5])
 X, BACKGROUND = rows(3, 5), rows(4, 5, seed=1)
 
 
 def explain(model, background=BACKGROUND, explained=X, name="shear", **options):
     return shap.Explainer(model, background, algorithm=name, seed=0, **options)(explained)
-
-
-# scikit-learn and LightGBM
-
-
-def classifier():
-    return sklearn.ensemble.RandomForestClassifier(5, random_state=0).fit(TRAIN, LABELS)
-
-
-def regressor():
-    return sklearn.ensemble.GradientBoostingRegressor(random_state=0).fit(TRAIN, curved(TRAIN))
-
-
-def pipeline():
-    steps = sklearn.preprocessing.StandardScaler(), sklearn.linear_model.LogisticRegression()
-    return sklearn.pipeline.make_pipeline(*steps).fit(TRAIN, LABELS)
-
-
-def test_output_names_are_the_users():
-    sv = explain(classifier(), output_names=["low", "middle", "high"])
-    assert list(sv.output_names) == ["low", "middle", "high"]
-    np.testing.assert_array_equal(sv[:, :, "high"].values, sv.values[..., 2])
-    assert explain(regressor(), output_names=["out"]).shape == (3, 5)
 
 
 # Torch modules
@@ -184,20 +153,6 @@ def test_a_module_wrapped_by_shap_and_a_subclassed_module():
 # Outputs
 
 
-@every_name
-def test_outputs_selects_and_orders(name):
-    explainer = shap.Explainer(
-        curved_columns, BACKGROUND, algorithm=name, seed=0, output_names=["a", "b", "c"]
-    )
-    whole = explainer(X, error_bounds=True)
-    for places in ([2, 0], (1,), np.array([0, 1]), range(2)):
-        some = explainer(X, outputs=places, error_bounds=True)
-        np.testing.assert_array_equal(some.values, whole.values[..., list(places)])
-        np.testing.assert_array_equal(some.base_values, whole.base_values[..., list(places)])
-        np.testing.assert_array_equal(some.upper_bounds, whole.upper_bounds[..., list(places)])
-        assert list(some.output_names) == ["abc"[i] for i in places]
-
-
 def test_outputs_in_single_precision_are_added_up_in_double_precision():
     def model(x):
         return curved(x).astype(np.float32)
@@ -269,21 +224,3 @@ def test_the_link_costs_no_evaluations_of_the_budget():
     spent = estimate.evaluations.sum() + estimate.check_evaluations
     # The background itself is run once, for the weights.
     assert sum(len(call) for call in model.calls) == 3 * (spent + 1)
-
-
-@pytest.mark.parametrize("kind", ["int64", "uint64", "object"])
-def test_whole_numbers_that_double_precision_rounds_are_refused(kind):
-    """2^60 and 2^60 + 1 are one number in double precision."""
-
-    def explain(start):
-        explainer = shap.Explainer(
-            lambda x: np.array([int(row[0] > 0) + start for row in x], dtype=kind),
-            np.zeros((1, 3)),
-            algorithm="leastsquares",
-            seed=0,
-        )
-        return explainer(np.ones((1, 3)), max_evals=8).values.tolist()
-
-    with pytest.raises(ModelOutputError, match=r"beyond 2\^53, such as 1152921504606846977"):
-        explain(2**60)
-    np.testing.assert_allclose(explain(2**40), [[1.0, 0.0, 0.0]], atol=1e-3)

@@ -86,19 +86,6 @@ def test_stored_zeros_and_repeated_entries_mean_what_they_say():
     assert x.nnz == 4  # the user's own is left as it was
 
 
-def test_missing_values_in_sparse_rows():
-    x = X.copy()
-    x[0, 2] = np.nan
-
-    def filling(x):
-        return curved(np.nan_to_num(x.toarray(), nan=-1.0))
-
-    explainer = shap.Explainer(filling, BACKGROUND, algorithm="enumeration")
-    sv = explainer(scipy.sparse.csr_matrix(x))
-    filled = np.nan_to_num(x, nan=-1.0)
-    np.testing.assert_allclose(sv.values, oracle(curved, filled, BACKGROUND), **ROUNDING)
-
-
 def test_torch_modules_get_dense_batches():
     net = network(6)
     sv = shap.Explainer(net, scipy.sparse.csr_matrix(BACKGROUND), algorithm="shear", seed=0)(

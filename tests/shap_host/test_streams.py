@@ -1,9 +1,7 @@
 """Streams of rows: any source, any format, the numbers of the ordinary call, and after a stop."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import errno
+import os
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from shapley_adapters.errors import (
     NonFiniteValueError,
     ShapleyExtWarning,
 )
-from tests.helpers import full_disk
 from tests.helpers.optional import HAS_TORCH, torch
 
 N_ROWS, N_COLUMNS, BUDGET = 24, 8, 70
@@ -308,6 +305,24 @@ def test_a_stopped_stream_can_be_read_and_goes_on(out):
     assert contents(out) == before
 
 
+def test_a_full_disk_leaves_what_was_written(out, monkeypatch):
+    sync = os.fsync
+
+    def full(descriptor):
+        if len(list(out.glob("part-*"))) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        explainer_of().explain_stream(X, out, **OPTIONS)
+    stream = shap_ext.StreamedExplanations.open(out)
+    assert (stream.n_rows, stream.is_complete) == (10, False)
+    assert not list(out.glob("_part*"))
+    monkeypatch.setattr(os, "fsync", sync)
+    assert_same(explainer_of().explain_stream(X, out, checkpoint=True, **OPTIONS), whole())
+
+
 def test_a_missing_or_damaged_part_is_explained_again(out):
     explainer_of().explain_stream(X, out, **OPTIONS)
     part = sorted(out.glob("part-*"))[2]
@@ -424,44 +439,3 @@ def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):
     stream = again.explain_stream(X, tmp_path / "a.npz", checkpoint=True, silent=True)
     wanted = network(trained=tmp_path / "network")(X, silent=True)
     np.testing.assert_allclose(stream.values, wanted.values, atol=1e-5)
-
-
-# --- memories and streams on a disk that is full at some moment, and freed again ---
-
-
-ROOT = Path(__file__).parents[2]
-ALONE = ["unshare", "--mount", "--map-root-user"]
-
-
-def can_mount():
-    command = [*ALONE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not can_mount(), reason="no file system of its own can be mounted here")
-def test_the_same_numbers_and_little_is_paid_for_twice(tmp_path):
-    pytest.importorskip("pyarrow")
-    command = [*ALONE, sys.executable, "-m", "tests.helpers.full_disk", str(tmp_path)]
-    process = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-    assert process.returncode == 0, process.stderr
-    outcomes = json.loads(process.stdout)
-    n_of_chunk = full_disk.CHUNK * (full_disk.BUDGET + 3) + 3
-    for case, found in outcomes.items():
-        assert found["is_same"], case
-        if case.startswith("memory"):
-            # Those that could not be written are held until there is room.
-            assert found["n_twice"] == found["n_asked_at_last"] == 0, case
-            assert found["error"] == "", case
-            assert all("disk is full" in text for text in found["warnings"]), case
-            assert found["warnings"], case
-        else:
-            # A repeated stream also explains a few rows again, to recognise the model.
-            assert found["n_twice"] - found["n_asked_at_last"] <= n_of_chunk, case
-            assert found["error"] == "" or "No space left on device" in found["error"]
-    stopped = [found["n_open"] for found in outcomes.values() if "No space" in found["error"]]
-    assert len(stopped) > len(full_disk.BYTES_LEFT)
-    assert max(stopped) > full_disk.CHUNK  # they stay readable

@@ -2,7 +2,6 @@
 
 import io
 import re
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ import pytest
 import shap
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import shap_ext
@@ -284,14 +282,6 @@ def test_pipelines_of_texts_explain_words_without_a_masker(form, algorithm, meth
         np.testing.assert_allclose(sv.values[row].sum() + sv.base_values[row], whole, atol=1e-9)
 
 
-def test_searches_over_pipelines_of_texts_explain_words_too():
-    search = GridSearchCV(CLASSIFIER, {"logisticregression__C": [1.0, 2.0]}, cv=2)
-    search.fit(REVIEWS, [1, 0, 1, 0] * 5)
-    with pytest.warns(ShapleyExtWarning, match="TfidfVectorizer"):
-        sv = shap.Explainer(search, algorithm="best", seed=0)(["a bad film"])
-    assert sv.feature_names[0] == ["a", "bad", "film"]
-
-
 # --- words, sentences and paragraphs ---
 
 
@@ -366,16 +356,6 @@ def test_rows_of_several_lengths_and_other_explainers():
     sums = theirs.values[0].sum(axis=0) + theirs.base_values[0]
     np.testing.assert_allclose(sums, segment_scores([TEXT])[0], rtol=0, atol=1e-10)
     assert theirs.clustering.shape == (1, 5, 4)
-
-
-def test_plots_show_each_word_with_its_interval():
-    masker = shap_ext.maskers.TextSegments()
-    text = " ".join(f"word{n} not" for n in range(8)) + " good"
-    explainer = shap.Explainer(segment_scores, masker, algorithm="oddgp", seed=0)
-    sv = explainer([text], max_evals=60, error_bounds=True)
-    page: Any = shap_ext.plots.text(sv[0][..., 0], display=False)
-    assert page.count("95 % interval") == 17 + 1  # of each word, and of the legend
-    assert "word7 " in page
 
 
 def test_maskers_are_saved():
