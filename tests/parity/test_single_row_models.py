@@ -1,7 +1,5 @@
 """Models that take one row a call run as they are, with one warning; their own errors stay."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,20 +138,6 @@ def test_other_inputs_of_shap(kind):
 # The models of captum's users
 
 
-def of_one_example(model, x, method="Exact", **options):
-    """Return attributions, and those of captum's own exact method."""
-    with ONE_ROW as caught:
-        made = getattr(captum_ext, method)(model, seed=0).attribute(x, **options)
-    assert len(caught) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from captum.attr import ShapleyValues
-
-        wanted = ShapleyValues(model).attribute(x, **options)
-    torch.testing.assert_close(made.float(), wanted.float(), rtol=1e-4, atol=1e-5)
-    return made
-
-
 def test_derivatives_of_a_single_row():
     torch.manual_seed(0)
     net = torch.nn.Sequential(
@@ -174,29 +158,3 @@ def test_derivatives_of_a_single_row():
     wanted, of_batches = explain(net)
     torch.testing.assert_close(found, wanted)
     np.testing.assert_array_equal(estimate.cooperators, of_batches.cooperators)
-
-
-def test_graphs_of_pytorch_geometric():
-    geometric = pytest.importorskip("torch_geometric")
-    torch.manual_seed(0)
-    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-
-    class Network(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = geometric.nn.GCNConv(2, 3)
-
-        def forward(self, x, edge_index):
-            return self.layer(x, edge_index).tanh()
-
-    model = geometric.nn.to_captum_model(Network(), mask_type="edge", output_idx=1)
-    mask, x = torch.ones(1, 6), torch.rand(4, 2)
-    of_one_example(model, mask, target=2, additional_forward_args=(x, edges))
-    nodes = geometric.nn.to_captum_model(Network(), mask_type="node", output_idx=1)
-    of_one_example(
-        nodes,
-        x[None],
-        target=2,
-        additional_forward_args=(edges,),
-        feature_mask=torch.arange(4)[:, None].expand(1, 4, 2).contiguous(),
-    )

@@ -895,6 +895,35 @@ RANDOM = [
                         ("ratings", 100), ("labels", 200))
         for algorithm in ("oddgp", "leastsquares")
     ),
+    *(
+        # Within 2^8 coalitions, of which three quarters are evaluated
+        Row(f"noise of size {level}, by {algorithm}",
+            partial(noisy.coverage, algorithm, level, max_evals=200), between(0.87, 1))
+        for level in (0.01, 1.0, 10.0) for algorithm in ("oddgp", "leastsquares", "randomorder")
+    ),
+    # The spread of draws without replacement shows a quarter of it: three quarters are drawn.
+    Row("noise in unbiased estimates",
+        partial(noisy.coverage, "oddgp", 1.0, "equal", 15, {"unbiased": True}, max_evals=200),
+        between(0.9, 1)),
+    *(
+        Row(f"growing noise, by {algorithm}, {options}",
+            partial(noisy.coverage, algorithm, 1.0, "growing", n_seeds, options, max_evals=250),
+            between(0.9, 0.99))
+        for algorithm, n_seeds, options in (
+            ("lshapley", 60, {"graph": "line", "order": 1}),
+            ("cshapley", 60, {"graph": "line", "order": 2, "context": "kept"}),
+            ("cshapley", 60, {"graph": "line", "order": 3, "variant": "regression"}),
+            ("myerson", 60, {"graph": "line"}),
+            ("shear", 30, {"cooperators": "difference"}),
+        )
+    ),
+    # Errors of a row have a part in common: their mean square, 1, errs by √(2 / 60) = .18.
+    Row("noise that units share, most of the coalitions being in several",
+        partial(noisy.mean_square, "randomorder", 3.0, "equal", max_evals=220),
+        between(1 - 3 * 0.18, 1 + 3 * 0.18)),
+    Row("tiny noise of a game that is known but for it",
+        partial(noisy.mean_square, "oddgp", 1e-3, "growing", max_evals=200),
+        between(0, 1 + 3 * 0.18)),
     Row("noise in an aggregate",
         lambda: shap.Explainer(
             noisy.Counted(0.3), np.zeros((1, 8)), algorithm="centroid", seed=0,
