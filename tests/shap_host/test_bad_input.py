@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 import shap_ext
 from shapley_adapters.errors import (
     BudgetError,
+    DerivativeError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
@@ -52,7 +53,7 @@ def two_and_three(mask, a, b):
 
 
 VALUE, TYPE, OUTPUT = InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError
-NO_NUMBER = NonFiniteValueError
+NO_NUMBER, DERIVATIVE = NonFiniteValueError, DerivativeError
 AB, TWELVE, CUBE = ["a b", "a"], " ".join("abcdefghijkl"), X.reshape(2, 3, 3)
 SPARSE, OBJECTS = scipy.sparse.csr_matrix(X), X.astype(str).astype(object)
 TWICE = FRAME.set_axis(list("aacdefghi"), axis=1)
@@ -165,7 +166,7 @@ CASES = [
     wrong(TYPE, "seed must be", seed=1.5),
     wrong(VALUE, "seed must be at least 0", seed=-1),
     wrong(VALUE, "cooperators must be one of .*'hessian'", cooperators="hessians"),
-    # Derivatives are refused in tests/parity/test_derivative_table.py and test_derivatives.py.
+    wrong(DERIVATIVE, "not a torch module.*'difference'", cooperators="hessian", max_evals=300),
     wrong(VALUE, "complement must be one of .*'posterior'", complement="coin"),
     wrong(VALUE, "sizes must be one of .*'kernel'", algorithm="leastsquares", sizes="big"),
     # The call
@@ -195,7 +196,7 @@ if scipy.sparse.coo_array(X[0]).ndim == 1:  # from SciPy 1.13 on there are spars
     ]
 
 
-NEED_OUTPUTS = "link must return", "outputs="
+NEED_OUTPUTS = "link must return", "outputs=", "not a torch"
 """Words of the refusals that read outputs of the model first."""
 
 

@@ -159,21 +159,6 @@ def test_rows_choose_for_themselves():
         np.testing.assert_allclose(alone.values[0], together.values[row], rtol=0, atol=1e-12)
 
 
-def test_functions_around_a_network_have_no_derivatives():
-    net = layers(nn.Tanh)()
-
-    def predict(x):
-        return net(torch.as_tensor(x)).detach().numpy()
-
-    rows, background = examples(2).numpy(), np.zeros((1, N_FEATURES))
-    explainer = ShearExplainer(predict, background, seed=0)
-    explainer(rows, max_evals=200)
-    assert explainer.last_estimate.cooperators.tolist() == ["difference"] * 2
-    explicit = ShearExplainer(predict, background, seed=0, cooperators="hessian")
-    with pytest.raises(DerivativeError, match="not a torch module.*'difference'.*'auto'"):
-        explicit(rows, max_evals=200)
-
-
 @pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
 def test_scripted_embeddings_take_whole_numbers(kind):
     class Tokens(nn.Module):
