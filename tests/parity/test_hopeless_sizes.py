@@ -4,15 +4,16 @@ import os
 import time
 import warnings
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 import shap
 
-import shap_ext
+import shap_ext  # noqa: F401 (its algorithms)
 import shapley_adapters as core
 from shapley_adapters import memory_bounds
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.pipeline import designs
 from tests.helpers.optional import captum_ext, torch
@@ -62,83 +63,109 @@ def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(
     assert (differences < 5 * errors + 0.02).mean() > 0.98
 
 
-def wide_call(name, n_features, n_rows=1, call="__call__", built=None, **options):
-    rows, built = np.ones((n_rows, n_features)), {"algorithm": name, "seed": 0, **(built or {})}
-    explainer = shap.Explainer(must_not_be_called, 0 * rows[:1], **built)
-    return getattr(explainer, call)(rows, **options)
+def wide_call(
+    name, n_features, built=MappingProxyType({}), rows=1, way="__call__", time=None, **options
+):
+    table, built = np.ones((rows, n_features)), {"algorithm": name, "seed": 0, **built}
+    explainer = shap.Explainer(must_not_be_called, 0 * table[:1], **built)
+    limits = {} if time is None else {"max_seconds": time}
+    return getattr(explainer, way)(table, **limits, **options)
 
 
 LIMITS = {
+    "": (0, []),
     "1 TiB": (2**40, ["pipeline.settings"]),
     "8 GiB": (2**33, ["pipeline.settings"]),
-    "8 GiB of matrices": (2**33, ["interactions.result"]),
+    "8 GiB of all": (2**33, ["interactions.result"]),
     "2 MiB": (2**21, ["pipeline.settings", "estimators.graph.linear_design"]),
 }
 SLOW_ROWS = r"(?si)odd GP.* s for each row .*for 8000 players.*At most 600 s.*groups=.*"
 ON_GRAPH = r"(?s)max_evals=20000 is too large.*0\.00195 GiB.*120 players.*Lower max_evals.*groups="
 LINE = {"graph": "line"}
 NO_MASK = r"(?s)GiB.*150528 players.*2408448.*feature_mask"
-MATRICES = {"interactions": True, "max_evals": 10}
+MATRICES = "(?s)GiB.*2000 rows.*fewer rows"
+SETS = "(?s)GiB.*200 players.*groups=.*Without interactions"
 PAIRS = r"(?s)GiB.*500 players.*groups=.*Without interactions, it needs about \d\."
+
+
+def hopeless(words, call, *args, limit="", **options):
+    return partial(call, *args, **options), words, limit
+
+
+TOO_MANY = r"=10{{11}} .*2\^{}.*20 players"
+BUDGET = {"n_samples": 10**11}
+PAIRWISE = {"interactions": True}
+HUNDRED, MANY, TEN = (PAIRWISE | {"max_evals": n} for n in (100, 274452, 10))
 
 
 @pytest.mark.parametrize(
     ("call", "words", "limit"),
     [
         *(
-            (partial(attribute, method, 1, 3, 224, 224), NO_MASK, None)
+            hopeless(NO_MASK, attribute, method, 1, 3, 224, 224)
             for method in ("RandomOrder", "LeastSquares", "OddGP")
         ),
         *(
-            (partial(wide_call, name, 150_528), r"(?s)GiB.*groups=.*lower max_evals", None)
+            hopeless("(?s)GiB.*groups=.*lower max_evals", wide_call, name, 150_528)
             for name in ("oddgp", "simsemivalue")
         ),
         # Minutes of our own work
-        (partial(wide_call, "oddgp", 8000), SLOW_ROWS + "lower max_evals", "1 TiB"),
-        (partial(attribute, "OddGP", 1, 8000), SLOW_ROWS + "lower n_samples", "1 TiB"),
+        hopeless(SLOW_ROWS + "lower max_evals", wide_call, "oddgp", 8000, limit="1 TiB"),
+        hopeless(SLOW_ROWS + "lower n_samples", attribute, "OddGP", 1, 8000, limit="1 TiB"),
+        hopeless("max_seconds=2 cannot.*max_evals", wide_call, "lshapley", 30, LINE, max_seconds=2),
         # Interactions
         *(
-            (partial(wide_call, "leastsquares", 500, interactions=True, max_evals=274452,
-                     max_seconds=seconds), PAIRS, "8 GiB")
-            for seconds in (None, 60)
+            case
+            for time in (None, 60)
+            for case in (
+                hopeless(PAIRS, wide_call, "leastsquares", 500, limit="8 GiB", time=time, **MANY),
+                # 32 bytes for each of 2,000 rows and 400 times 400 entries
+                hopeless(
+                    MATRICES,
+                    wide_call,
+                    "oddgp",
+                    400,
+                    rows=2000,
+                    limit="8 GiB of all",
+                    time=time,
+                    **TEN,
+                ),
+            )
         ),
-        (partial(wide_call, "oddgp", 200, call="set_interactions", order=5, max_evals=400),
-         "(?s)GiB.*200 players.*groups=.*Without interactions", None),
         *(
-            # 32 bytes for each of 2,000 rows and 400 times 400 entries
-            (partial(wide_call, "oddgp", 400, 2000, max_seconds=seconds, **MATRICES),
-             "(?s)GiB.*2000 rows.*fewer rows", "8 GiB of matrices")
-            for seconds in (None, 60)
+            hopeless(f"cannot estimate.*{words}", wide_call, "randomorder", n, time=20, **budget)
+            for n, budget, words in ((8, HUNDRED, "max_evals=256"), (25, PAIRWISE, "20 players"))
         ),
+        hopeless(SETS, wide_call, "oddgp", 200, way="set_interactions", order=5, max_evals=400),
         # Graphs: the terms of 7,260 connected sets of 120 players take more than their coalitions
         *(
-            (partial(wide_call, name, 120, built=LINE | own, max_evals=20_000), ON_GRAPH, "2 MiB")
+            hopeless(ON_GRAPH, wide_call, name, 120, LINE | own, limit="2 MiB", max_evals=20_000)
             for name, own in (
-                ("myerson", {}), ("cshapley", {"order": 120}), ("lshapley", {"order": 5}),
+                ("myerson", {}),
+                ("cshapley", {"order": 120}),
+                ("lshapley", {"order": 5}),
                 ("cshapley", {"variant": "regression", "order": 120}),
                 ("cshapley", {"variant": "regression", "order": 120, "shapes": "connected"}),
             )
         ),
-        (partial(wide_call, "lshapley", 40, built=LINE, max_evals=10**9),
-         "max_evals=1000000000 is too large", None),
+        hopeless("max_evals=1000000000 is", wide_call, "lshapley", 40, LINE, max_evals=10**9),
         # Enumeration
         *(
             case
             for n in (21, 30)
             for case in (
-                (partial(wide_call, "oddgp", n, max_evals=10**11),
-                 rf"max_evals=10{{11}} .*2\^{n}.*20 players", None),
-                (partial(attribute, "RandomOrder", 1, n, n_samples=10**11),
-                 rf"n_samples=10{{11}} .*2\^{n}.*20 players", None),
-                (partial(attribute, "RandomOrder", 1, n, n_samples=10**11, tolerance=0.1),
-                 "20 players", None),
-                (partial(attribute, "Exact", 1, n), "20 players", None),
+                hopeless("max_evals" + TOO_MANY.format(n), wide_call, "oddgp", n, max_evals=10**11),
+                hopeless(
+                    "n_samples" + TOO_MANY.format(n), attribute, "RandomOrder", 1, n, **BUDGET
+                ),
+                hopeless("20 players", attribute, "RandomOrder", 1, n, tolerance=0.1, **BUDGET),
+                hopeless("20 players", attribute, "Exact", 1, n),
             )
         ),
     ],
-)  # fmt: skip
+)
 def test_hopeless_calls_are_refused_at_once(call, words, limit, monkeypatch):
-    n_bytes, modules = LIMITS.get(limit, (0, []))
+    n_bytes, modules = LIMITS[limit]
     for module in modules:
         monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: n_bytes)
     designs._kept.clear()
@@ -217,30 +244,7 @@ def test_draws_on_graphs_that_do_not_fit_into_memory(monkeypatch):
     assert (on_line("myerson", 120, 1000).standard_errors >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])
-def test_a_large_budget_on_a_small_graph_is_exact(name):
-    rows = np.arange(1.0, 4.0)[None]
-    explainer = shap.Explainer(
-        lambda x: x.prod(axis=1), 0 * rows, algorithm=name, graph=[(0, 1), (1, 2), (0, 2)]
-    )
-    np.testing.assert_allclose(explainer(rows, max_evals=10**30).values, 2.0)
-
-
 # --- budgets that say little ---
-
-
-@pytest.mark.parametrize(("n_players", "n_samples", "least"), [(50, 25, 50), (30, 29, 30)])
-def test_oddgp_warns_of_few_evaluations_a_feature(n_players, n_samples, least):
-    """Of less than one."""
-    x = torch.rand(3, n_players, dtype=torch.float64)
-    words = rf"={n_samples} is little for {n_players} players.*below {least}.*Raise "
-    method = captum_ext.OddGP(lambda x: x.sum(1), gradients=False, seed=0)
-    with pytest.warns(ShapleyExtWarning, match=f"n_samples{words}n_samples to") as found:
-        method.attribute(x, n_samples=n_samples)
-    assert len(found) == 1
-    explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, n_players)), seed=0)
-    with pytest.warns(ShapleyExtWarning, match=f"max_evals{words}max_evals to"):
-        explainer(x.numpy(), max_evals=n_samples)
 
 
 def test_oddgp_does_not_warn_where_it_is_of_use():

@@ -124,9 +124,10 @@ def test_what_belongs_to_an_example_makes_its_draws(name):
 
     def attribute(x, entries):
         method = captum_ext.RandomOrder(
-            lambda x, *_: torch.stack([forward(x), forward(x)], dim=1), seed=0,
+            lambda x, *_: torch.stack([forward(x), forward(x)], dim=1),
+            seed=0,
             independent_rows=True,
-        )  # fmt: skip
+        )
         return method.attribute(x, n_samples=40, **{"target": 1, name: entries})
 
     together = attribute(x, of_examples)
@@ -147,13 +148,21 @@ TEXTS = ["one two three four five six", "ten nine eight seven six five", "one"]
     ("function", "masker", "rows", "budget"),
     [
         (lambda x: np.tanh(x @ WEIGHTS).sum(axis=1), SPARSE[:1] * 0, SPARSE, 20),
-        (lambda f: model(f[list(range(N_FEATURES))]) * (1 + f["word"].eq("a")), FRAME[:1], FRAME,
-         60),
-        (lambda texts: [len(set(text)) ** 1.5 for text in texts], shap.maskers.Text(r"\W"), TEXTS,
-         14),
+        (
+            lambda f: model(f[list(range(N_FEATURES))]) * (1 + f["word"].eq("a")),
+            FRAME[:1],
+            FRAME,
+            60,
+        ),
+        (
+            lambda texts: [len(set(text)) ** 1.5 for text in texts],
+            shap.maskers.Text(r"\W"),
+            TEXTS,
+            14,
+        ),
     ],
     ids=["sparse rows", "frames with categories", "texts"],
-)  # fmt: skip
+)
 def test_rows_in_other_forms(function, masker, rows, budget):
     explainer = shap_ext.RandomOrderExplainer(function, masker, seed=0, independent_rows=True)
     together = explainer(rows, max_evals=budget, silent=True)

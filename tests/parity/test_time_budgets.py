@@ -272,12 +272,6 @@ def test_a_further_round_that_takes_longer_than_planned_is_left_out(clock):
     np.testing.assert_array_equal(again, values)
 
 
-def test_estimators_on_graphs_refuse_a_time():
-    explainer = shap_ext.LShapleyExplainer(curved, np.zeros((1, 30)), graph="line")
-    with pytest.raises(InvalidArgumentError, match=r"max_seconds=2 cannot.*Pass max_evals"):
-        explainer(ROWS, max_seconds=2.0)
-
-
 def test_rows_without_players_need_no_time(clock):
     model = clock.model(curved, 1e-3)
     values, _ = by_shap(model, np.zeros((3, 30)), max_seconds=0.5)
@@ -396,19 +390,6 @@ def test_interactions_by_enumeration_in_a_limited_time(name, tolerance, clock):
     timed(ROWS[:, :8], max_evals=256, max_seconds=20, silent=True, **options)
     with pytest.raises(BudgetError, match="max_seconds=.* is too short.*256 evaluations"):
         timed(ROWS[:, :8], max_seconds=0.05, silent=True, **options)
-
-
-@pytest.mark.parametrize(
-    ("n_features", "budget", "words"),
-    [(8, 100, "cannot estimate.*max_evals=256"), (25, "auto", "cannot estimate.*20 players")],
-)
-def test_interactions_that_no_time_suffices_for_are_refused_at_once(n_features, budget, words):
-    def model(_):
-        raise AssertionError("The model must not be evaluated.")
-
-    explainer = shap.Explainer(model, np.zeros((1, n_features)), algorithm="randomorder", seed=0)
-    with pytest.raises(InvalidArgumentError, match=words):
-        explainer(ROWS[:, :n_features], interactions=True, max_evals=budget, max_seconds=20)
 
 
 @pytest.mark.parametrize("name", ["oddgp", "leastsquares"])

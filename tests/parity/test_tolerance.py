@@ -1,5 +1,7 @@
 """`tolerance=` through both hosts, as their users pass it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -44,7 +46,8 @@ def test_errors_warnings_and_refusals_of_both_hosts():
     made, errors = method.attribute(tensors, tolerance=0.05, return_standard_error=True)
     np.testing.assert_allclose(made, explanation.values, atol=1e-10)
     np.testing.assert_allclose(errors, explanation.error_std, atol=1e-10)
-    for call, budget in ((explainer, "max_evals"), (method.attribute, "n_samples")):
+    calls: Any = ((explainer, "max_evals"), (method.attribute, "n_samples"))
+    for call, budget in calls:
         rows = x if call is explainer else tensors
         with pytest.warns(ShapleyExtWarning, match=f"4 of 4 rows .* {budget}=300"):
             call(rows, tolerance=1e-6, **{budget: 300})
