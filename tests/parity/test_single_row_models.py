@@ -70,56 +70,51 @@ def test_values_are_those_of_the_model_that_takes_batches(explain, error):
     assert sum(size > 1 for size in calls) == 1  # which found it
 
 
+def fail_always(sizes):
+    raise RuntimeError(f"of {sizes[-1]} rows")
+
+
+def fail_in_the_fourth_call(sizes):
+    if len(sizes) == 4:
+        raise RuntimeError("after batches")
+
+
+def lose_the_connection(sizes):
+    if sizes[-1] > 1:
+        raise ConnectionError("lost")
+
+
+def fail_for_the_second_row(sizes):
+    assert sizes[-1] == 1
+    if len(sizes) == 3:
+        raise ValueError("this row")
+
+
 @EACH_HOST
-def test_errors_of_a_single_row_are_the_models_own(explain):
-    calls: list[int] = []
+@pytest.mark.parametrize(
+    ("fail", "error", "words", "n_calls"),
+    [
+        (fail_always, RuntimeError, r"of \d+ rows", (1, 2)),
+        (fail_in_the_fourth_call, RuntimeError, "after batches", (4,)),
+        (lose_the_connection, ConnectionError, "lost", (1,)),
+        (fail_for_the_second_row, ValueError, "this row", (3,)),
+    ],
+)
+@pytest.mark.every_combination
+def test_errors_of_the_model_are_its_own_without_a_warning(explain, fail, error, words, n_calls):
+    sizes: list[int] = []
 
     def model(x):
-        calls.append(len(x))
-        raise RuntimeError(f"of {len(x)} rows")
-
-    with pytest.raises(RuntimeError, match=r"^of \d+ rows$") as caught:
-        explain(model)
-    assert str(caught.value) == f"of {calls[0]} rows"
-    assert calls[1:] in ([], [1])
-
-
-@EACH_HOST
-def test_a_model_that_has_taken_batches_is_not_called_row_by_row(explain):
-    calls: list[int] = []
-
-    def model(x):
-        calls.append(len(x))
-        if len(calls) == 4:
-            raise RuntimeError("in the fourth call")
+        sizes.append(len(x))
+        fail(sizes)
         return plain(x)
 
-    with pytest.raises(RuntimeError, match=r"^in the fourth call$"):
+    with pytest.raises(error, match=f"^{words}$") as caught:
         explain(model)
-    assert len(calls) == 4
-
-
-@EACH_HOST
-def test_errors_of_the_connection_are_raised_at_once(explain):
-    calls: list[int] = []
-    with pytest.raises(ConnectionError):
-        explain(refusing(ConnectionError(), calls))
-    assert len(calls) == 1
-
-
-@EACH_HOST
-def test_a_row_that_the_model_cannot_take_is_raised_without_a_warning(explain):
-    calls: list[int] = []
-
-    def model(x):
-        calls.append(len(x))
-        assert len(x) == 1
-        if len(calls) == 3:
-            raise ValueError("this row")
-        return plain(x)
-
-    with pytest.raises(ValueError, match="^this row$"):
-        explain(model)
+    assert len(sizes) in n_calls
+    if fail is fail_always:
+        assert str(caught.value) == f"of {sizes[0]} rows"
+        assert sizes[1:] in ([], [1])
 
 
 @pytest.mark.parametrize("kind", ["frame", "link", "masker"])
