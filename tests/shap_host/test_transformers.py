@@ -20,18 +20,16 @@ tokenizers = pytest.importorskip("tokenizers", reason="needs transformers and to
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
+from tests.helpers.language_models import fast_tokenizer, transformer  # noqa: E402
+
 WORDS = [
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "...", "this", "film", "is", "not", "good",
     "bad", "very", "a", "the", "was",
 ]  # fmt: skip
 TEXTS = ["this film is not good", "very bad", "not a film"]
+ANIMALS = ["the cat sat slowly on", "dog ran", "cat under a"]
 SINGLE: Tolerances = {"rtol": 0, "atol": 2e-5}
 """For single precision, log odds of order ten, and sums over padded batches of several sizes."""
-
-
-def fast(inner, **names):
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]"} | names
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **names)
 
 
 def with_marks(inner):
@@ -39,16 +37,17 @@ def with_marks(inner):
     inner.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    return fast(inner, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, cls_token="[CLS]", sep_token="[SEP]", **names
+    )
 
 
-def tokenizer(*, with_special_tokens=True):
+def tokenizer():
     words = tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
     inner = tokenizers.Tokenizer(words)
     inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    if with_special_tokens:
-        return with_marks(inner)
-    return fast(inner, bos_token="[CLS]", eos_token="[SEP]")
+    return with_marks(inner)
 
 
 PIECES = [*WORDS[:5], "un", "##hap", "##py", "film", "##s", "is", "not", "go", "##od", "."]
@@ -77,6 +76,7 @@ def byte_pairs():
 
 def classifier():
     torch.manual_seed(0)
+    labels = ["neg", "neu", "pos"]
     config = transformers.BertConfig(
         vocab_size=len(WORDS),
         hidden_size=16,
@@ -84,9 +84,9 @@ def classifier():
         num_attention_heads=2,
         intermediate_size=16,
         initializer_range=1.0,
-        id2label={0: "neg", 1: "neu", 2: "pos"},
-        label2id={"neg": 0, "neu": 1, "pos": 2},
         max_position_embeddings=16,
+        id2label=dict(enumerate(labels)),
+        label2id={name: i for i, name in enumerate(labels)},
     )
     network = transformers.BertForSequenceClassification(config).eval().double()
     return transformers.pipeline(
@@ -95,26 +95,16 @@ def classifier():
 
 
 def causal_model():
-    torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=len(WORDS),
-        n_positions=64,
-        n_embd=16,
-        n_layer=1,
-        n_head=2,
-        bos_token_id=2,
-        eos_token_id=3,
-        initializer_range=1.0,
-    )
-    network = transformers.GPT2LMHeadModel(config).eval()
+    """Return a language model and its tokenizer."""
+    network, words = transformer("gpt2"), fast_tokenizer()
     network.config.is_decoder = True
     network.generation_config.max_new_tokens = 3
-    network.generation_config.pad_token_id = 0
-    network.generation_config.suppress_tokens = [0, 1, 2, 3, 4]  # so that it does not end at once
-    return network
+    network.generation_config.suppress_tokens = [0, 1]  # so that it does not end at once
+    return network, words
 
 
 def sequence_model():
+    """Return a model from texts to texts, and its tokenizer."""
     torch.manual_seed(0)
     config = transformers.BartConfig(
         vocab_size=len(WORDS),
@@ -135,7 +125,7 @@ def sequence_model():
     )
     network = transformers.BartForConditionalGeneration(config).eval()
     network.generation_config.max_new_tokens = 4
-    return network
+    return network, tokenizer()
 
 
 @pytest.mark.parametrize(("name", "wrap"), [("enumeration", True), ("shear", False)])
@@ -179,72 +169,71 @@ def test_pipelines_in_logits_with_their_tokenizer_as_masker():
 
 
 @pytest.mark.parametrize(
-    ("name", "build", "with_special_tokens"),
-    [("leastsquares", causal_model, False), ("enumeration", sequence_model, True)],
+    ("name", "build", "texts"),
+    [("leastsquares", causal_model, ANIMALS), ("enumeration", sequence_model, TEXTS)],
 )
 @pytest.mark.slow
-def test_language_models(name, build, with_special_tokens):
+def test_language_models(name, build, texts):
     """Each row has its own target, which a TeacherForcing keeps from one call to the next."""
-    network, words = build(), tokenizer(with_special_tokens=with_special_tokens)
+    network, words = build()
     explainer = shap.Explainer(network, words, algorithm=name, seed=0)
     assert isinstance(explainer.model, shap.models.TeacherForcing)
-    sv = explainer(TEXTS)
-    for place, text in enumerate(TEXTS):
+    sv = explainer(texts)
+    for place, text in enumerate(texts):
         masker = shap.maskers.Text(words, mask_token="...", collapse_mask_token=True)
         one = shap.models.TeacherForcing(network, words)
         target = one.text_generate(text)
         wanted = values_by_oracle(masker, lambda texts: one(texts, target), text)  # noqa: B023
         np.testing.assert_allclose(sv.values[place], wanted, **SINGLE)
         np.testing.assert_array_equal(np.array(sv.output_names[place]), one.output_names)
-    theirs = shap.Explainer(network, words, algorithm="partition")(TEXTS, silent=True)
+    theirs = shap.Explainer(network, words, algorithm="partition")(texts, silent=True)
     assert sv.shape == theirs.shape
     np.testing.assert_array_equal(sv.output_names, theirs.output_names)
     np.testing.assert_allclose(sv.base_values, theirs.base_values, **SINGLE)
-    assert "film" in shap.plots.text(sv[0], display=False)
+    assert texts[0].split()[1] in shap.plots.text(sv[0], display=False)
 
 
 def test_language_models_with_given_targets_of_different_lengths():
-    network, words = causal_model(), tokenizer(with_special_tokens=False)
-    targets = ["good film", "bad", "not good at all"]
+    network, words = causal_model()
+    targets = ["on mat", "tree", "under a tree slowly"]
     explainer = shap.Explainer(network, words, algorithm="enumeration")
-    sv = explainer(TEXTS, targets, error_bounds=False)
-    theirs = shap.Explainer(network, words, algorithm="partition")(TEXTS, targets, silent=True)
+    sv = explainer(ANIMALS, targets, error_bounds=False)
+    theirs = shap.Explainer(network, words, algorithm="partition")(ANIMALS, targets, silent=True)
     assert [values.shape for values in sv.values] == [(5, 2), (2, 1), (3, 4)]
     for place, names in enumerate(theirs.output_names):
         assert list(sv.output_names[place]) == list(names)
         np.testing.assert_allclose(sv.base_values[place], theirs.base_values[place], **SINGLE)
         sums = sv.values[place].sum(axis=0)
         np.testing.assert_allclose(sums, theirs.values[place].sum(axis=0), **SINGLE)
-    alone = explainer(TEXTS[1:2], targets[1:2])
+    alone = explainer(ANIMALS[1:2], targets[1:2])
     np.testing.assert_allclose(alone.values[0].reshape(2, 1), sv.values[1], **SINGLE)
     with pytest.raises(ValueError, match=r"outputs=\[1\] .* beyond the 1 outputs of row 1"):
-        explainer(TEXTS, targets, outputs=[1])
-    first = explainer(TEXTS, targets, outputs=[0])
+        explainer(ANIMALS, targets, outputs=[1])
+    first = explainer(ANIMALS, targets, outputs=[0])
     assert [values.shape for values in first.values] == [(5, 1), (2, 1), (3, 1)]
     with pytest.raises(ValueError, match=r"value_function .* different outputs"):
-        shap.Explainer(network, words, algorithm="shear", value_function="margin")(TEXTS, targets)
+        shap.Explainer(network, words, algorithm="shear", value_function="margin")(ANIMALS, targets)
 
 
 def test_models_that_generate_nothing_are_named():
-    network = causal_model()
+    network, words = causal_model()
     end = network.generation_config.eos_token_id
-    others = [place for place in range(len(WORDS)) if place != end]
-    network.generation_config.suppress_tokens = others
-    explainer = shap.Explainer(network, tokenizer(with_special_tokens=False), algorithm="shear")
+    network.generation_config.suppress_tokens = [i for i in range(len(words)) if i != end]
+    explainer = shap.Explainer(network, words, algorithm="shear")
     with pytest.raises(ValueError, match=r"X, row 0: the model generates no text.* target texts"):
-        explainer(TEXTS)
+        explainer(ANIMALS)
 
 
 def test_the_most_likely_words_of_each_row():
     """A TopKLM keeps its row, too."""
-    network, words = causal_model(), tokenizer(with_special_tokens=False)
+    network, words = causal_model()
 
     def explain(texts):
         model = shap.models.TopKLM(network, words, k=3, batch_size=64)
         return shap.Explainer(model, words, algorithm="enumeration")(texts)
 
-    together = explain(TEXTS)
-    for place, text in enumerate(TEXTS):
+    together = explain(ANIMALS)
+    for place, text in enumerate(ANIMALS):
         alone = explain([text])
         np.testing.assert_allclose(together.values[place], alone.values[0], **SINGLE)
         np.testing.assert_array_equal(
