@@ -92,16 +92,6 @@ def test_several_outputs():
     )
 
 
-def test_groups_are_the_players():
-    X = rows()
-    groups = {"first": ["Feature 0", "Feature 1"], "last": ["Feature 7", "Feature 8"]}
-    explanation = explainer(groups=groups)(X, interactions=True)
-    values = explainer(groups=groups)(X)
-    assert explanation.shape == (3, 7, 7)
-    assert explanation.feature_names == values.feature_names
-    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-10)
-
-
 def test_texts_have_a_matrix_for_each_row():
     def count(texts):
         return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in texts])
@@ -128,17 +118,6 @@ def test_inputs_of_several_datasets_share_a_matrix():
     explanation = shap_ext.OddGPExplainer(product, masker)(first, second, interactions=True)
     assert explanation.shape == (2, 7, 7)
     np.testing.assert_allclose(explanation.values[:, 0, 4], first[:, 0] * second[:, 1] / 2)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_plots_of_shap_take_them():
-    X = rows(30)
-    explanation = explainer()(X, interactions=True, max_evals=100)
-    shap.summary_plot(explanation, X, show=False)
-    shap.summary_plot(explanation.values, X, show=False)
-    shap.dependence_plot((0, 1), explanation.values, X, show=False)
-    shap.dependence_plot((2, 2), explanation.values, X, show=False)
-    plt.close("all")
 
 
 # Ranking
@@ -237,6 +216,10 @@ def test_one_feature_has_an_empty_ranking():
 # What is refused
 
 
+def must_not_be_called(x):
+    raise AssertionError("The model was called.")
+
+
 @pytest.mark.parametrize("texts", [["not good at all", "good"], ["not good", "so bad"]])
 def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
     def count(batch):
@@ -263,6 +246,16 @@ def ask(argument, value: Any = True, max_evals=100, **options):
             for a in ("shear", "semivalue")
         ),
         (lambda: ask("interactions", algorithm="lshapley", graph="line"), "on a graph"),
+        *(
+            (
+                lambda a=a, b=b: getattr(explainer(must_not_be_called, a), b)(
+                    rows(), max_evals=100
+                ),
+                "(?s)cannot estimate.*'oddgp'.*max_evals=512",
+            )
+            for a in ("shear", "leastsquares")
+            for b in ("semivalues", "set_interactions")
+        ),
         (lambda: ask("interactions", "sii"), "interactions must be one of"),
         (lambda: ask("interactions", None), "interactions must be one of"),
         (lambda: explainer().explain_stream(rows(), "a.npz", interactions=True), "explain_stream"),
@@ -343,14 +336,3 @@ def test_semivalues_are_explanations(name):
 
 def two_outputs_of_five(x):
     return two_outputs(np.concatenate([x, x[:, :4]], axis=1))
-
-
-@pytest.mark.parametrize("call", ["semivalues", "set_interactions"])
-@pytest.mark.parametrize("name", ["shear", "leastsquares"])
-def test_methods_without_them_name_those_that_have_them(name, call):
-    with pytest.raises(InvalidArgumentError, match="(?s)cannot estimate.*'oddgp'.*max_evals=512"):
-        getattr(explainer(must_not_be_called, name), call)(rows(), max_evals=100)
-
-
-def must_not_be_called(x):
-    raise AssertionError("The model was called.")
