@@ -360,14 +360,6 @@ def test_budgets_that_are_too_small_name_the_minimum():
         shap.Explainer(Model(), BACKGROUND, algorithm="oddgp")(X, repeats=0)
 
 
-def test_the_smaller_budget_counts():
-    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)
-    explainer(X, max_evals=20, max_model_rows=LIMIT, silent=True)
-    estimate = explainer.last_estimate
-    assert (estimate.evaluations <= 20).all()
-    assert (estimate.model_rows <= 20 * B).all()
-
-
 def test_networks_refuse_it():
     pytest.importorskip("safetensors")
     made = shap_ext.SimShapExplainer(Model(), BACKGROUND, training_data=X)

@@ -152,23 +152,6 @@ def test_a_preset_is_the_same_as_its_arguments(make, kind):
     assert (np.abs(sums).max() < 1e-5) == (kind == "FastShap")
 
 
-@each_host
-def test_a_preset_is_visible(make, tmp_path):
-    made = fitted(make(preset="paper", **FEW))
-    assert "preset=paper" in repr(made.trained)
-    made.save_trained(tmp_path / "a")
-    if make is through_captum:
-        loaded = make().load_trained(tmp_path / "a")
-    else:
-        loaded = make(trained=tmp_path / "a")
-    settings = loaded.trained.description.settings
-    assert settings["preset"] == "paper"
-    assert settings["rows_per_step"] == "1024"
-    assert settings["learning_rate_schedule"] == "constant"
-    assert settings["max_gradient_norm"] == "None"
-    assert settings["efficient"] == "False"
-
-
 def test_saved_explainers_have_the_same_options():
     """Also an option that the user set back to its default, or changed afterwards."""
     made = through_shap(preset="paper", epochs=100, seed=0)
@@ -179,20 +162,3 @@ def test_saved_explainers_have_the_same_options():
     loaded = shap_ext.SimShapExplainer.load(file)
     assert (loaded.preset, loaded.epochs, loaded.rows_per_step) == ("paper", 100, 64)
     assert (loaded.efficient, loaded.learning_rate) == (False, 7e-4)
-
-
-@each_host
-def test_the_best_epoch_is_that_of_the_values_that_are_returned(make):
-    """Without `efficient`, errors on held-out rows are those of the network's own values."""
-    from shapley_adapters.amortized.fitting import split_rows
-
-    made = fitted(make(efficient=False, **FEW))
-    held_out, _ = split_rows(made._training(), len(X), len(X))
-    exact = shap.Explainer(curved, REFERENCE, algorithm="enumeration")(X[held_out]).values
-    if make is through_shap:
-        found = made(X[held_out]).values
-    else:
-        found = made.attribute(torch.as_tensor(X[held_out])).numpy()
-    error = np.abs(found - exact).sum(axis=1).mean()
-    history = made.trained.history
-    assert error == pytest.approx(min(record.absolute_error for record in history), rel=1e-4)

@@ -51,15 +51,6 @@ def by_captum(model, rows, budget, method="OddGP", **options):
 HOSTS = pytest.mark.parametrize("explain", [by_shap, by_captum])
 
 
-@HOSTS
-def test_rows_without_features_tell_when_nothing_is_left(explain):
-    """An even budget is spent to the last evaluation; five rows hold the same empty coalition."""
-    model = Counted(noise=0.3)
-    with WARNING:
-        explain(model, ROWS, 100)
-    assert model.n_rows <= 1.05 * 5 * 100 + 5 * 2
-
-
 @pytest.mark.parametrize(
     ("algorithm", "options"),
     [
@@ -136,20 +127,6 @@ def test_rounding_of_torch_modules_of_any_precision_is_not_noise(kind):
         captum_ext.OddGP(net, seed=0).attribute(x, target=1, n_samples=n_samples)
     background = np.random.default_rng(2).normal(size=(3, N_FEATURES)).astype(np.float32)
     by_shap(net, ROWS.astype(np.float32), 101, background=background)
-
-
-def test_dropout_that_hides_behind_a_function():
-    """Of a module in training mode the hosts warn by themselves, once."""
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(N_FEATURES, 32), torch.nn.Dropout(0.5), torch.nn.Linear(32, 1)
-    ).double()
-    x = torch.as_tensor(ROWS)
-    with WARNING:
-        captum_ext.RandomOrder(lambda x: net(x), seed=0).attribute(x, n_samples=61)
-    with pytest.warns(ShapleyExtWarning) as found:
-        captum_ext.RandomOrder(net, seed=0).attribute(x, n_samples=61)
-    assert len(found) == 1
 
 
 def test_values_of_each_examples_own_are_not_compared():
@@ -271,22 +248,6 @@ def test_labels_of_a_deterministic_model_have_no_errors():
     assert not found.value_errors.any()
     assert found.check_evaluations == 3 * 6
     assert counted.n_rows == found.evaluations.sum() + found.check_evaluations
-
-
-@pytest.mark.filterwarnings("ignore:The model is not deterministic")
-def test_enumeration_states_the_error_that_noise_leaves():
-    explainer = shap.Explainer(
-        noisy(1.0, 0), np.zeros((1, N_FEATURES)), algorithm="enumeration", seed=0
-    )
-    explainer(np.ones((1, N_FEATURES)), max_evals=4 * 2**N_FEATURES, silent=True)
-    estimate = explainer.last_estimate
-    assert estimate.enumerated.all()
-    assert 3 * 2**N_FEATURES < estimate.model_rows[0] <= 4 * 2**N_FEATURES
-    assert estimate.value_errors[0, 0] == pytest.approx(np.sqrt(1 / 3), rel=0.15)
-    assert coverage("enumeration", 1.0, max_evals=4 * 2**N_FEATURES) > 0.87
-    # One evaluation of each coalition leaves none to measure the noise: it is sampled instead.
-    few = coverage("oddgp", 1.0, max_evals=2**N_FEATURES)
-    assert few > 0.87
 
 
 def test_repeats():

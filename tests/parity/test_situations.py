@@ -7,7 +7,6 @@ import random
 import re
 import warnings
 from collections import namedtuple
-from contextlib import suppress
 from functools import cache, partial
 from itertools import permutations, product
 from pathlib import Path
@@ -42,7 +41,6 @@ import shap_ext
 from shapley_adapters import remote
 from shapley_adapters.errors import (
     BudgetError,
-    CheckpointError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
@@ -984,23 +982,6 @@ def after_error(answer, words):
 NO_COST: Any = lambda x: 1 / 0  # noqa: E731
 
 
-def flipped_bits():
-    """Return whether answers of damaged files are those of the model, or refused."""
-    with TemporaryDirectory() as folder:
-        path, rng, are_right = Path(folder) / "m", np.random.default_rng(0), []
-        shap_ext.RemoteModel(wave, memory=path, name="a")(PAID[:20])
-        whole = path.read_bytes()
-        for _ in range(40):
-            damaged = bytearray(whole)
-            damaged[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
-            path.write_bytes(damaged)
-            with suppress(CheckpointError), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                answers = shap_ext.RemoteModel(wave, memory=path, name="a")(PAID[:20])
-                are_right.append(np.allclose(answers, wave(PAID[:20]), rtol=0, atol=1e-12))
-    return all(are_right)
-
-
 def alike(*rows):
     """Return how many rows are asked for."""
     with TemporaryDirectory() as folder:
@@ -1038,7 +1019,6 @@ REMOTE = [
     ),
     Row("a cost that is a function", lambda: shap_ext.RemoteModel(wave, cost=NO_COST),
         refuses(TYPE, "cost must be a positive number")),
-    Row("a bit of the memory's file that flips", flipped_bits, equals(True)),
     Row("1, 1.0 and '1' in a memory", partial(alike, 1, 1.0, "1", 1), equals(3)),
 ]  # fmt: skip
 

@@ -89,17 +89,3 @@ def test_windows_through_both_hosts(labels):
         feature_mask=torch.as_tensor(labels)[None],
     )
     np.testing.assert_allclose(attributions[0], by_hand(labels)[labels], rtol=0, atol=1e-10)
-
-
-def test_sliding_windows_are_means_over_offsets():
-    explanations = []
-    for offset in range(3):
-        labels = windows(SERIES.shape, 3, offset=offset, channels="together")
-        masker = shap_ext.maskers.Superpixels(labels, 0.0)
-        explainer = shap.Explainer(model, masker, algorithm="randomorder", seed=offset)
-        explanations.append(explainer(SERIES[None], max_evals=12, error_bounds=True))
-    mean = sum(explanations[1:], explanations[0]) / 3
-    ends = model(SERIES[None]) - model(0 * SERIES[None])
-    assert mean.values.sum() == pytest.approx(ends[0], abs=1e-10)
-    errors = [explanation.error_std for explanation in explanations]
-    np.testing.assert_allclose(mean.error_std, np.sqrt(np.sum(np.square(errors), axis=0)) / 3)
