@@ -57,24 +57,6 @@ def test_ava_averages_the_explanations_of_neighbours(normalized):
         np.testing.assert_allclose(found.base_values[row], base, **ROUNDING)
 
 
-def test_neighbours_are_explained_once():
-    asked = []
-
-    def explain(x):
-        asked.append(len(x))
-        return doubled(x)
-
-    explainer = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=explain, n_neighbors=20)
-    first = explainer(X)
-    assert asked == [20]
-    again = explainer(rows(50, 4, seed=5))
-    assert asked == [20]
-    np.testing.assert_array_equal(again.data, rows(50, 4, seed=5))
-    explainer.forget()
-    np.testing.assert_array_equal(explainer(X).values, first.values)
-    assert asked == [20, 20]
-
-
 def test_neighbours_are_explained_anew_on_other_terms():
     model = Seen(curved)
     explainer = shap_ext.AVAExplainer(
@@ -228,16 +210,6 @@ def test_faithfulness_is_learned_of_grouped_columns():
         strange.learn()
 
 
-def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
-    explainer = shap_ext.ConvexExplainer(
-        curved,
-        explainers=[doubled, negated],
-        weights=lambda values: abs(values - 0.7 * doubled(DATA) - 0.3 * negated(DATA)).sum(1),
-    )
-    explainer.learn(DATA)
-    np.testing.assert_allclose(explainer.learned_weights.weights, [0.7, 0.3], atol=1e-4)
-
-
 # --- budgets, errors, seeds ---
 
 
@@ -324,16 +296,6 @@ def test_intervals_are_as_wide_as_the_members_say():
 # --- at home in shap ---
 
 
-def test_images_keep_their_shape():
-    images = rows(2, 48).reshape(2, 4, 4, 3)
-    found = shap_ext.CentroidExplainer(curved, explainers=[lambda x: x, lambda x: 3 * x])(images)
-    np.testing.assert_allclose(found.values, 2 * images)
-    ava = shap_ext.AVAExplainer(curved, dataset=images, explainer=lambda x: 5 * x)
-    np.testing.assert_allclose(ava(images).values, 5 * images)
-    for one in (found, ava(images)):
-        np.testing.assert_array_equal(one.data, images)  # of the rows, not of their neighbours
-
-
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_methods_of_captum_are_members():
     import captum.attr
@@ -352,17 +314,6 @@ def test_methods_of_captum_are_members():
 
 
 # --- combining what is there ---
-
-
-def test_explanations_and_tensors_of_the_same_rows_combine():
-    explanation = shap_ext.EnumerationExplainer(curved, BACKGROUND)(X, silent=True)
-    other = torch.as_tensor(doubled(X)) if HAS_TORCH else doubled(X)
-    found = shap_ext.combine([explanation, other], Convex([3, 1]))
-    np.testing.assert_allclose(found.values, 0.75 * explanation.values + 0.25 * doubled(X))
-    np.testing.assert_allclose(found.base_values, explanation.base_values)
-    np.testing.assert_array_equal(found.data, X)
-    ranked = shap_ext.combine([other, explanation], Centroid("kendall"))
-    np.testing.assert_array_equal(ranked.base_values, np.zeros(3))
 
 
 def test_outputs_of_captum_are_put_in_shaps_order():

@@ -12,7 +12,7 @@ import shap
 import shap_ext
 from shap_ext import shap_internals
 from shapley_adapters.aggregation import Centroid
-from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import ShapleyExtWarning
 from tests.shap_host.games import curved, curved_columns, oracle, rows
 
 # Old releases of matplotlib use names of pyparsing that are going away.
@@ -283,34 +283,6 @@ def test_aggregates_have_such_bounds_too():
     check_bounds(e * -2, 2, e)
     difference = e[0] - e[1]  # the members' draws are not recorded
     np.testing.assert_allclose(difference.error_std, e.error_std[0] + e.error_std[1])
-
-
-def test_bounds_of_changed_explanations_add_up_in_aggregates(e):
-    """A member that returns a scaled explanation has scaled errors; one without is refused."""
-
-    def member(change):
-        def explain(rows):
-            return change(shap_ext.ShearExplainer(curved, BACKGROUND, seed=0), rows)
-
-        return explain
-
-    def halved(explainer, rows):
-        return explainer(rows, max_evals=110, error_bounds=True) * -0.5
-
-    def without(explainer, rows):
-        found = explainer(rows, max_evals=110, error_bounds=True)
-        return found.abs
-
-    mean = shap_ext.CentroidExplainer(
-        curved, BACKGROUND, explainers=[member(halved), member(halved)], seed=0
-    )
-    check_bounds(mean(X, error_bounds=True), 0.5, e)
-    mixed = shap_ext.CentroidExplainer(
-        curved, BACKGROUND, explainers=[member(halved), member(without)], seed=0
-    )
-    check_gone(mixed(X))
-    with pytest.raises(InvalidArgumentError, match="gives no standard errors"):
-        mixed(X, error_bounds=True)
 
 
 def test_combined_explanations_have_no_bounds(e):

@@ -9,18 +9,13 @@ import pytest
 import shap
 from sklearn.ensemble import (
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import shap_ext
-from tests.helpers.brute_force import masked_model_values, shapley_values
 
 ROWS = np.random.default_rng(0).normal(size=(150, 7))
 BACKGROUND = ROWS[:40]
@@ -73,10 +68,6 @@ def test_a_model_object_has_the_values_of_shaps_default(model, labels, name, as_
     np.testing.assert_array_equal(streamed.values, explained.values)
 
 
-def enumerated(function, row):
-    return shapley_values(len(row), masked_model_values(function, row, BACKGROUND))
-
-
 def test_interactions_and_groups_are_of_the_same_output():
     explainer = best(lightgbm_classifier().fit(ROWS, LABELS))
     values = explainer(ROWS[:3]).values
@@ -98,29 +89,6 @@ def test_a_loss_is_that_of_probabilities():
     by_object = best(model).global_importance(ROWS[:30], LABELS[:30], **options)
     by_function = best(model.predict_proba).global_importance(ROWS[:30], LABELS[:30], **options)
     np.testing.assert_array_equal(by_object.values, by_function.values)
-
-
-def test_functions_and_other_objects_are_evaluated():
-    trees = lightgbm_classifier().fit(ROWS, LABELS)
-    pipeline = make_pipeline(StandardScaler(), MLPClassifier(3, max_iter=20, random_state=0))
-    for model in (trees.predict_proba, pipeline.fit(ROWS, LABELS)):
-        explainer = best(model)
-        assert explainer(ROWS[:2]).values.shape == (2, 7, 2)
-        assert explainer.last_estimate.choice == "all 2^7 coalitions, which the budget pays for"
-    linked = best(trees, link=shap.links.logit, model_output="probability")
-    assert linked(ROWS[:2]).values.shape == (2, 7, 2)
-
-
-def test_values_that_do_not_sum_to_the_outputs_are_not_taken():
-    """TreeExplainer errs for bins of single precision; the same output is then enumerated."""
-    model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(ROWS, LABELS)
-    explainer = best(model)
-    explained = explainer(ROWS[:10])
-    sums = explained.values.sum(axis=1) + explained.base_values
-    np.testing.assert_allclose(sums, model.decision_function(ROWS[:10]), atol=1e-10)
-    np.testing.assert_allclose(
-        explained.values[0], enumerated(model.decision_function, ROWS[0]), atol=1e-10
-    )
 
 
 @pytest.mark.parametrize(

@@ -99,26 +99,6 @@ def test_texts_beside_columns():
     assert [list(tokens) for tokens in of_texts.data][1] == ["good"]
 
 
-def test_two_texts():
-    def model(first, second):
-        return first_output(first) * np.array([len(text) for text in second])
-
-    others, masker = ["a b c", "a", "b b"], shap.maskers.Text(by_spaces)
-    both = shap.maskers.Composite(shap.maskers.Text(by_spaces), shap.maskers.Text(by_spaces))
-    made = shap.Explainer(model, both, algorithm="enumeration")(TEXTS, others)
-    for place, pair in enumerate(zip(TEXTS, others, strict=True)):
-        n_first, n_second = (len(text.split()) for text in pair)
-
-        def value(coalition, pair=pair, n_first=n_first, n_tokens=n_first + n_second):
-            present = np.isin(np.arange(n_tokens), list(coalition))
-            masks = present[:n_first], present[n_first:]
-            return model(*(masker(*one)[0] for one in zip(masks, pair, strict=True)))[0]
-
-        wanted = shapley_values(n_first + n_second, value)
-        found = np.concatenate([part.values[place] for part in made])
-        np.testing.assert_allclose(found, wanted, **ROUNDING)
-
-
 def test_the_row_as_it_is_beside_several_masked_ones():
     """The single row is repeated for each background row."""
     masker = shap.maskers.FixedComposite(shap.maskers.Independent(BACKGROUND))

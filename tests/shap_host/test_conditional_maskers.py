@@ -22,6 +22,7 @@ from tests.helpers.conditional_games import (
     normal_game,
     normal_shapley_values,
 )
+from tests.shap_host.games import Seen
 
 N_FEATURES = 6
 DATA = correlated_rows(500, N_FEATURES, seed=0)
@@ -49,15 +50,6 @@ def test_values_of_a_normal_distribution():
     np.testing.assert_allclose(total, MODEL(ROWS), rtol=1e-10)
 
 
-def test_intervals_of_an_enumeration_know_how_few_draws_tell_the_noise():
-    budgets = (84, 300)
-    few, many = (
-        explained(Gaussian(DATA), "enumeration", MODEL, DATA[:2], 0, max_evals=budget)[1]
-        for budget in budgets
-    )
-    assert (few.degrees_of_freedom < 20).all() and (many.degrees_of_freedom > 50).all()
-
-
 def test_values_do_not_depend_on_batches_order_and_copies():
     masker = Gaussian(DATA, draws=8)
     explainer = shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0)
@@ -83,19 +75,13 @@ def test_explainers_of_shap_take_the_masker(algorithm):
 
 
 def test_frames_reach_the_model_with_their_columns():
-    seen = []
-
-    def model(frame):
-        seen.append(frame)
-        return MODEL(frame.to_numpy())
-
     frame = pd.DataFrame(DATA, columns=list("abcdef"))
     frame["a"] = frame["a"].round().astype(int)
-    masker = Gaussian(frame, draws=4)
-    found, _ = explained(masker, model=model, rows=frame[:2])
+    seen = Seen(lambda frame: MODEL(frame.to_numpy()))
+    found, _ = explained(Gaussian(frame, draws=4), model=seen, rows=frame[:2])
     assert found.feature_names == list("abcdef")
-    assert all(list(table.columns) == list("abcdef") for table in seen)
-    assert any((table["a"] % 1 != 0).any() for table in seen)  # draws are not whole numbers
+    assert all(list(table.columns) == list("abcdef") for table in seen.calls)
+    assert any((table["a"] % 1 != 0).any() for table in seen.calls)  # draws are not whole numbers
     plain, _ = explained(Gaussian(frame.to_numpy(), draws=4), rows=frame[:2].to_numpy())
     np.testing.assert_allclose(found.values, plain.values, rtol=1e-12)
 
@@ -116,14 +102,9 @@ def test_groups_of_columns_are_drawn_together():
 def test_missing_values_of_rows_stay_missing_and_say_nothing():
     rows = ROWS.copy()
     rows[:, 2] = np.nan
-    seen = []
-
-    def model(x):
-        seen.append(x)
-        return MODEL(np.nan_to_num(x))
-
-    explained(Gaussian(DATA, draws=4), model=model, rows=rows)
-    table = np.concatenate(seen)
+    seen = Seen(lambda x: MODEL(np.nan_to_num(x)))
+    explained(Gaussian(DATA, draws=4), model=seen, rows=rows)
+    table = np.concatenate(seen.calls)
     assert 0 < np.isnan(table[:, 2]).sum() < len(table)
     assert not np.isnan(np.delete(table, 2, axis=1)).any()
 
@@ -285,17 +266,6 @@ def test_draws_that_are_all_the_same_row():
     assert np.isfinite(estimate.values).all() and np.isfinite(estimate.standard_errors).all()
 
 
-def test_forests_predict_nearly_as_well_as_the_distribution_itself():
-    """Errors of rows that nothing was fitted to; the difference of both is known to a tenth."""
-    data = correlated_rows(700, 4, seed=5)
-    model, train, test = Quadratic(4, seed=5), data[:500], data[500:]
-    mse_v = shap_ext.criteria.mse_v
-    best = mse_v(model, Gaussian(train), test).mean[0]
-    marginal = mse_v(model, train[:100], test).mean[0]
-    forest = mse_v(model, Forest(train), test).mean[0]
-    assert 0.9 * best < forest < best + 0.4 * (marginal - best)
-
-
 def test_forests_with_columns_that_tell_all_or_nothing():
     """A copy is found whatever the others are, and a constant has nothing to find."""
     noise = np.random.default_rng(0).normal(size=(300, 2))
@@ -388,14 +358,8 @@ def test_importance_of_drawn_values():
 )
 def test_rows_of_the_model_are_counted_exactly(algorithm, budget):
     """The output for all features has no draws: it is one row."""
-    n_rows = 0
-
-    def model(x):
-        nonlocal n_rows
-        n_rows += len(x)
-        return MODEL(x)
-
-    options = {"model": model, "rows": ROWS[:1], "max_evals": budget}
+    seen = Seen(MODEL)
+    options = {"model": seen, "rows": ROWS[:1], "max_evals": budget}
     _, estimate = explained(Gaussian(DATA, draws=8), algorithm, **options)
-    assert estimate.model_rows.sum() == n_rows
-    assert 0.7 * 8 * budget < n_rows <= 8 * budget
+    assert estimate.model_rows.sum() == sum(map(len, seen.calls))
+    assert 0.7 * 8 * budget < estimate.model_rows.sum() <= 8 * budget

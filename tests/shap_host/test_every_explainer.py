@@ -214,14 +214,6 @@ def test_rows_do_not_depend_on_the_other_rows(made):
 
 
 @every
-def test_default_arguments(made):
-    needed = GRAPH if "graph" in made.options else {}
-    options = made.options if made.is_trained or made.options in (UNIONS, CAUSES) else needed
-    explainer = shap.Explainer(curved, BACKGROUND, algorithm=made.name, **options)
-    assert explainer(X).values.shape == (4, M)
-
-
-@every
 def test_error_bounds_are_given_or_refused(made):
     explainer = built(made.name)[0]
     if not made.has_errors:
@@ -283,14 +275,6 @@ def test_one_row_is_explained_like_the_first_of_a_table(made):
         assert one.values.shape == (M,)
         assert np.ndim(one.base_values) == 0
         np.testing.assert_allclose(one.values, explained.values[0], rtol=0, atol=1e-6)
-
-
-@some
-def test_explain_row(made):
-    explainer, explained = built(made.name)
-    row = explainer.explain_row(X[0], **made.call)
-    np.testing.assert_allclose(row["values"], explained.values[0], rtol=0, atol=1e-6)
-    assert row["expected_values"] == pytest.approx(explained.base_values[0])
 
 
 @some

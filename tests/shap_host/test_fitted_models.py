@@ -24,7 +24,7 @@ import sklearn.preprocessing
 import sklearn.svm
 
 import shap_ext  # noqa: F401 # registers the algorithms
-from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError, ShapleyExtWarning
+from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 from tests.shap_host.games import ROUNDING, curved, oracle, rows
 
 # No warnings in ordinary use.
@@ -160,27 +160,6 @@ def test_the_method_predict_of_regressors_does_not_warn():
 
 
 # Several targets
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        sklearn.multioutput.MultiOutputClassifier(sklearn.linear_model.LogisticRegression()),
-        sklearn.ensemble.RandomForestClassifier(3, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_probabilities_of_several_targets_are_refused_with_what_to_pass(model):
-    model.fit(TRAIN, np.stack([LABELS, LABELS > 0], axis=1))
-    with pytest.raises(ModelOutputError, match=r"list of 2 arrays.*np\.hstack\(function\(x\)\)"):
-        explain(model)
-
-    def function(x):
-        return np.hstack(model.predict_proba(x))
-
-    np.testing.assert_allclose(
-        explain(function).values, oracle(function, X, BACKGROUND), **ROUNDING
-    )
 
 
 # Boosters

@@ -7,6 +7,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
+from tests.shap_host.games import Seen
 
 pytestmark = pytest.mark.versions
 
@@ -73,20 +74,11 @@ def test_equals_the_call_with_pandas(kind):
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_models_get_frames_of_the_package_of_the_background(kind):
-    kinds = []
-
-    def remember(frame):
-        kinds.append(type(frame))
-        return model(frame)
-
-    table = KINDS[kind](NUMBERS)
-    explainer = shap.Explainer(remember, table, algorithm="best", seed=0)
-    explainer(table)
-    explainer(pd.DataFrame(NUMBERS))
-    assert set(kinds) == {type(table)}
-    kinds.clear()
-    shap.Explainer(remember, pd.DataFrame(NUMBERS), algorithm="best", seed=0)(table)
-    assert set(kinds) == {pd.DataFrame}
+    table, frame = KINDS[kind](NUMBERS), pd.DataFrame(NUMBERS)
+    for background, rows in ((table, table), (table, frame), (frame, table)):
+        seen = Seen(model)
+        shap.Explainer(seen, background, algorithm="best", seed=0)(rows)
+        assert {type(call) for call in seen.calls} == {type(background)}
 
 
 def test_columns_keep_their_types():
@@ -101,12 +93,8 @@ def test_columns_keep_their_types():
         "when": polars.Series([0, 10**6]).cast(polars.Datetime("us")),
     }
     table = polars.DataFrame(columns)
-    seen = []
-
-    def remember(frame):
-        seen.append(frame)
-        return np.asarray(frame["small"], dtype=float)
-
+    remember = Seen(lambda frame: np.asarray(frame["small"], dtype=float))
+    seen = remember.calls
     shap.Explainer(remember, table, algorithm="best", seed=0)(table)
     assert seen[0].schema == table.schema
     assert any(frame["count"].null_count() and frame["flag"].null_count() for frame in seen)
@@ -165,18 +153,6 @@ def test_lazy_streams_and_batches_of_polars_are_collected(tmp_path):
     with pytest.warns(ShapleyExtWarning, match="^batch is a lazy frame"):
         answer = explain(table.lazy())
     assert answer.equals(explain(table))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_streams(kind, tmp_path):
-    table, frame = KINDS[kind](NUMBERS), pd.DataFrame(NUMBERS)
-    explainer = shap_ext.EnumerationExplainer(model, frame, seed=0)
-    answer = explainer.explain_stream(table, tmp_path / "a.npz")[:].values
-    expected = explainer.explain_stream(frame, tmp_path / "b.npz")[:].values
-    np.testing.assert_array_equal(answer, expected)
-    parts = iter([table, table])
-    twice = explainer.explain_stream(parts, tmp_path / "c.npz")[:].values
-    np.testing.assert_array_equal(twice, np.concatenate([expected, expected]))
 
 
 def test_batches_come_back_as_they_went_in():

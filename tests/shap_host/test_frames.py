@@ -4,11 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from slicer.slicer_internal import UnifiedDataHandler
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
@@ -34,7 +29,6 @@ MISSING = FRAME.copy()
 for place, name in enumerate(["number", "text", "category", "nullable", "time"]):
     MISSING.loc[place, name] = None  # among the rows that are explained
     MISSING.loc[30 + place, name] = None  # and in the background
-TARGET = (FRAME["number"] + (FRAME["text"] == "red") + (FRAME["category"] == "m") > 0.5).astype(int)
 
 
 def by_columns(frame):
@@ -116,41 +110,6 @@ def test_times_of_two_resolutions_stay_times():
     assert seen.calls[-1]["t"].dtype == np.dtype("datetime64[ns]")
 
 
-@pytest.mark.parametrize("frame", [FRAME, MISSING], ids=["complete", "missing"])
-def test_pipelines_of_column_transformers(frame):
-    numeric, named = ["number", "whole"], ["text", "category"]
-    table = frame[numeric + named].astype({"text": object, "category": object})
-    model = make_pipeline(
-        ColumnTransformer(
-            [
-                ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numeric),
-                (
-                    "names",
-                    make_pipeline(
-                        SimpleImputer(
-                            missing_values=None if frame is MISSING else np.nan,
-                            strategy="constant",
-                            fill_value="none",
-                        ),
-                        OneHotEncoder(handle_unknown="ignore"),
-                    ),
-                    named,
-                ),
-            ]
-        ),
-        LogisticRegression(),
-    )
-    table[named] = table[named].where(table[named].notna(), None)
-    model.fit(table, TARGET)
-    background, x = table.iloc[30:35], table.iloc[:4]
-    sv = shap.Explainer(model.predict_proba, background, algorithm="leastsquares", seed=0)(x)
-
-    def typed(masked):
-        return model.predict_proba(masked.astype(table.dtypes.to_dict()))
-
-    np.testing.assert_allclose(sv.values, oracle_of_frame(typed, x, background), **ROUNDING)
-
-
 def test_missing_in_row_and_background_costs_nothing():
     x = MISSING.iloc[:1].copy()
     for name in ("text", "category", "nullable", "time"):
@@ -161,15 +120,6 @@ def test_missing_in_row_and_background_costs_nothing():
     sv = explainer(other)
     assert explainer.last_estimate.evaluations.tolist() == [2]
     assert np.flatnonzero(sv.values[0]).tolist() == [1]
-
-
-def test_none_stays_none():
-    """pandas makes NaN of it wherever it finds strings."""
-    frame = pd.DataFrame({"a": pd.Series(["x", None], dtype=object), "b": [1.0, 2.0]})
-    seen = Seen(lambda x: np.array([0.0 if value is None else 1.0 for value in x["a"]]))
-    shap.Explainer(seen, frame, algorithm="enumeration")(frame)
-    assert all(value is None or isinstance(value, str) for x in seen.calls for value in x["a"])
-    assert any(value is None for x in seen.calls for value in x["a"])
 
 
 def test_an_explanation_does_not_visit_each_cell(monkeypatch):
@@ -189,10 +139,3 @@ def test_an_explanation_does_not_visit_each_cell(monkeypatch):
     assert (sv.data == frame.to_numpy(dtype=object)).all()
     assert (sv[3].data == frame.iloc[3].to_numpy(dtype=object)).all()
     assert sv[:, "text"].data.tolist() == frame["text"].tolist()
-    grouped = shap.Explainer(
-        lambda X: X.sum(axis=1), np.zeros((1, 3)), algorithm="randomorder", groups={"a": [0, 1]}
-    )
-    visited.clear()
-    of_groups = grouped(np.eye(3)[np.arange(300) % 3])
-    assert len(visited) < 300
-    assert of_groups[1].display_data.tolist() == ["Feature 1", 0.0]

@@ -9,7 +9,6 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext import PlayerGraph
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import masked_model_values
@@ -167,31 +166,6 @@ def test_images_are_grids(method, as_masker):
     for image, values in zip(images, sv.values, strict=True):
         wanted = by_definition(grid, image_values(image, background))
         np.testing.assert_allclose(values.reshape(8, 3), wanted, **ROUNDING)
-
-
-def test_channels_that_go_together_make_a_flat_grid():
-    """With squares, too."""
-    shape = (3, 3, 2)
-    images, background = rows(1, 18).reshape(1, *shape), np.zeros((1, *shape))
-    groups = {f"pixel {p}": [2 * p, 2 * p + 1] for p in range(9)}
-    explainer = shap_ext.CShapleyExplainer(
-        of_image, background, variant="regression", order=2, groups=groups
-    )
-    explainer(images)
-    assert explainer.last_estimate.evaluations == 9 + 4 + 2
-    local = shap_ext.LShapleyExplainer(of_image, background, order=1, groups=groups)
-    diagonals = shap_ext.LShapleyExplainer(
-        of_image, background, order=1, groups=groups, graph=PlayerGraph.grid((3, 3), diagonals=True)
-    )
-    value = image_values(images[0], background)
-
-    def of_pixels(members):
-        return value([2 * p + c for p in members for c in (0, 1)])
-
-    grid = nx.convert_node_labels_to_integers(nx.grid_graph((3, 3)), ordering="sorted")
-    wanted = oracle.l_shapley(grid, of_pixels, 1)
-    np.testing.assert_allclose(local(images).values[0], wanted, **ROUNDING)
-    assert np.abs(diagonals(images).values[0] - wanted).max() > 1e-6
 
 
 # --- wrong calls ---

@@ -3,7 +3,6 @@
 import pickle
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import (
-    AdditivityError,
     BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -106,17 +104,6 @@ def test_neutral_arguments_of_kernel_explainer_are_taken():
     np.testing.assert_array_equal(explainer.shap_values(X=X, silent=True), plain)
 
 
-def test_texts_are_rows_of_their_own_and_shap_values_are_theirs():
-    def length(texts):
-        return np.array([float(len(text)) for text in texts])
-
-    explainer = shap_ext.RandomOrderExplainer(length, shap.maskers.Text(r"\W+"), seed=0)
-    got = explainer.shap_values(["not good", "a b c"])
-    assert [len(one) for one in got] == [2, 3]
-    with pytest.raises(NoExpectedValueError, match="base_values"):
-        _ = build(length, shap.maskers.Text(r"\W+"), "randomorder").expected_value
-
-
 # expected_value
 
 
@@ -157,14 +144,6 @@ def test_expected_value_of_every_kind_of_background(of):
     )
 
 
-def test_expected_value_of_a_frame_goes_to_the_model_as_a_frame_of_its_types():
-    background = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"]})
-    background["c"] = background["c"].astype("category")
-    seen = Seen(lambda frame: frame["a"] * frame["b"] * (frame["c"] == "x"))
-    assert build(seen, background).expected_value == pytest.approx(0.75)
-    assert all((call.dtypes == background.dtypes).all() for call in seen.calls)
-
-
 def test_expected_values_that_rows_do_not_share_are_refused():
     explainer = build(lambda x: x.sum(axis=1), lambda mask, x: (x * mask + 0.5 * x)[None])
     assert not hasattr(explainer, "expected_value")
@@ -180,47 +159,7 @@ def test_expected_values_that_rows_do_not_share_are_refused():
 # One row
 
 
-def test_one_row_is_explained_as_one_row_in_every_form():
-    frame = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [True, False]})
-    frame["c"] = frame["c"].astype("category")
-
-    def model(given):
-        assert (given.dtypes == frame.dtypes).all()
-        return given["a"] * given["b"] * (1.0 + (given["c"] == "x")) * (1.0 + given["d"])
-
-    explainer = build(model, frame)
-    whole = explainer(frame.iloc[[1]])[0]
-    one = explainer(frame.iloc[1])
-    np.testing.assert_array_equal(one.values, whole.values)
-    assert one.values.shape == (4,)
-    assert np.ndim(one.base_values) == 0
-    assert one.feature_names == list("abcd")
-    shap.plots.waterfall(one, show=False)
-    plt.close("all")
-    assert build(model, frame, "centroid")(frame.iloc[1]).values.shape == (4,)
-
-
 # check_additivity
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("shear", {"efficient": False}),
-        ("semivalue", {"efficient": False}),
-        ("centroid", {"distance": "kendall"}),
-        ("lowcomplexity", {}),
-        ("ava", {}),
-    ],
-)
-def test_sums_that_do_not_hold_are_refused(name, options):
-    explainer = build(background=rows(4, 9, seed=1), name=name, **options)
-    x = rows(2, 9)
-    with pytest.raises(AdditivityError, match=r"check_additivity=True.* sum to .*output is"):
-        explainer(x, max_evals=150, check_additivity=True)
-    assert explainer(x, max_evals=150).values.shape == (2, 9)
-    with pytest.raises(ArithmeticError):
-        explainer.explain_row(x[0], max_evals=150, check_additivity=True)
 
 
 # Links and names

@@ -120,18 +120,3 @@ def test_values_that_the_types_of_the_background_cannot_hold(backend):
     shap_ext.EnumerationExplainer(model, nulls[:2], seed=0)(fractions[2:], silent=True)
     (dtype,) = types
     assert dtype == frame_of(backend)["x"].dtype
-
-
-@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
-def test_a_model_of_arrays_gets_numbers(backend):
-    numbers = MIXED[["x", "n", "flag"]]
-    kinds = set()
-
-    def model(rows):
-        kinds.add(rows.dtype)
-        return rows.sum(axis=1)
-
-    for masker in (numbers[:2].to_numpy(float), shap_ext.maskers.Gaussian(np.eye(4)[:, :3])):
-        explainer = shap_ext.EnumerationExplainer(model, masker, seed=0)
-        explainer(frame_of(backend)[["x", "n", "flag"]][2:], silent=True)
-    assert kinds == {np.dtype(float)}

@@ -3,10 +3,6 @@
 import functools
 import importlib
 import inspect
-import subprocess
-import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -51,22 +47,6 @@ def test_case_hyphen_and_underscore_do_not_matter(name):
 def test_unknown_names_are_still_refused_by_shap(name):
     with pytest.raises(InvalidAlgorithmError, match="Unknown algorithm type passed"):
         shap.Explainer(curved, BACKGROUND, algorithm=name)
-
-
-@pytest.mark.slow
-def test_early_bound_class_knows_the_names():
-    assert Explainer is shap.Explainer
-    code = (
-        "from shap import Explainer; import numpy as np; import shap_ext\n"
-        "made = Explainer(lambda x: x.sum(axis=1), np.zeros((1, 3)), algorithm='shear')\n"
-        "assert type(made) is shap_ext.ShearExplainer\n"
-        "assert isinstance(made, Explainer)\n"
-        "print(made(np.ones((1, 3))).values.round(6).tolist())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.strip() == "[[1.0, 1.0, 1.0]]", done.stderr
 
 
 def test_everything_given_arrives():
@@ -183,30 +163,6 @@ def test_reloading_the_module_does_no_harm():
     assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer
     reloaded.unregister()
     assert Explainer.__init__ is bare_init()
-
-
-def test_threads_register_while_others_construct():
-    start = threading.Barrier(8)
-
-    def register(_):
-        start.wait()
-        for _ in range(200):
-            shap_ext.register()
-
-    def construct(_):
-        start.wait()
-        return {
-            type(shap.Explainer(curved, BACKGROUND, algorithm=name))
-            for _ in range(20)
-            for name in ("shear", "permutation")
-        }
-
-    with ThreadPoolExecutor(8) as pool:
-        done = [pool.submit(register if i % 2 else construct, i) for i in range(8)]
-        found = [future.result() for future in done]
-    wanted = {shap_ext.ShearExplainer, shap.PermutationExplainer}
-    assert [types for types in found if types is not None] == [wanted] * 4
-    assert Explainer.__init__.__wrapped__ is bare_init()
 
 
 def test_own_names_never_shadow_those_of_shap(monkeypatch):

@@ -35,34 +35,13 @@ def budget(name, n_evaluations=110):
 # Fields
 
 
-@every_name
-def test_without_error_bounds_there_are_none(name):
-    sv = build(name)(X, **budget(name))
-    assert sv.error_std is None
-    assert sv.lower_bounds is None
-    assert sv.upper_bounds is None
-    assert sv.main_effects is None
-    assert sv.clustering is None
-    assert sv.display_data is None
-    assert sv.output_names is None
-
-
-@pytest.mark.parametrize(
-    ("rows_named", "names_given", "background_named", "wanted"),
-    [
-        (True, True, True, "rows"),
-        (True, True, False, "rows"),
-        (True, False, False, "rows"),
-        (False, True, True, "given"),
-        (False, True, False, "given"),
-        (False, False, True, "rows"),  # the background has the same columns as the rows
-        (False, False, False, "default"),
-    ],
-)
-def test_whose_feature_names_count(rows_named, names_given, background_named, wanted):
-    frame = pd.DataFrame(X, columns=COLUMNS)
+@pytest.mark.parametrize("rows_named", [True, False])
+@pytest.mark.parametrize("names_given", [True, False])
+@pytest.mark.parametrize("background_named", [True, False])
+@pytest.mark.every_combination
+def test_whose_feature_names_count(rows_named, names_given, background_named):
+    frame, given = pd.DataFrame(X, columns=COLUMNS), [name.upper() for name in COLUMNS]
     background = pd.DataFrame(BACKGROUND, columns=COLUMNS) if background_named else BACKGROUND
-    given = [name.upper() for name in COLUMNS]
     explainer = build(
         "enumeration",
         lambda x: curved(np.asarray(x)),
@@ -70,9 +49,10 @@ def test_whose_feature_names_count(rows_named, names_given, background_named, wa
         feature_names=given if names_given else None,
     )
     sv = explainer(frame if rows_named else X)
-    default = [f"Feature {i}" for i in range(9)]
-    assert sv.feature_names == {"rows": COLUMNS, "given": given, "default": default}[wanted]
+    others = COLUMNS if background_named else [f"Feature {i}" for i in range(9)]
+    assert sv.feature_names == (COLUMNS if rows_named else given if names_given else others)
     assert explainer.feature_names == (given if names_given else None)
+    assert sv.error_std is sv.lower_bounds is sv.upper_bounds is sv.display_data is None
 
 
 def test_names_may_be_any_sequence():
@@ -206,30 +186,6 @@ def test_saved_explainers_of_frames(wrap):
     frame = pd.DataFrame(X, columns=COLUMNS)
     explainer = full(model=of_frame, background=wrap(background))
     assert_same(saved(explainer, shap.Explainer), explainer, frame)
-
-
-def test_saved_without_masker():
-    restored = saved(shap.Explainer(curved, algorithm="shear", seed=2), shap.Explainer)
-    assert restored.masker is None
-    assert restored.seed == 2
-    with pytest.warns(UserWarning, match="zero"):
-        restored(X, max_evals=110)
-
-
-def test_several_explainers_in_one_file():
-    stream = io.BytesIO()
-    first, second = full("shear"), full("leastsquares")
-    first.save(stream)
-    second.save(stream)
-    stream.seek(0)
-    assert_same(shap.Explainer.load(stream), first)
-    assert_same(shap.Explainer.load(stream), second)
-
-
-def test_saved_cooperators_that_are_an_array():
-    scores = np.abs(rows(9, 9))
-    restored = saved(build("shear", cooperators=scores), shap.Explainer)
-    np.testing.assert_array_equal(restored.cooperators, scores)
 
 
 def test_shap_loads_its_own_files_as_before():

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 import shap
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
@@ -61,22 +59,6 @@ def test_sparse_rows_without_a_masker_are_compared_with_zeros():
     np.testing.assert_array_equal(explainer.last_estimate.evaluations, 2**stored)
 
 
-def test_sparse_and_dense_are_the_same_below_the_full_budget():
-    x, background = holes(rows(5, 14, seed=3)), holes(rows(4, 14, seed=4), seed=5)
-    for name in NAMES[1:]:
-        dense = shap.Explainer(curved, background, algorithm=name, seed=0)
-        sparse = shap.Explainer(
-            of_sparse, scipy.sparse.csr_matrix(background), algorithm=name, seed=0
-        )
-        options = {"max_evals": 150, "error_bounds": True}
-        wanted, found = dense(x, **options), sparse(scipy.sparse.csr_matrix(x), **options)
-        np.testing.assert_allclose(found.values, wanted.values, **ROUNDING)
-        np.testing.assert_allclose(found.error_std, wanted.error_std, **ROUNDING)
-        np.testing.assert_array_equal(
-            sparse.last_estimate.evaluations, dense.last_estimate.evaluations
-        )
-
-
 def test_stored_zeros_and_repeated_entries_mean_what_they_say():
     places = (np.array([0, 0, 0, 1]), np.array([1, 1, 3, 2]))
     x = scipy.sparse.coo_matrix((np.array([1.0, 2.0, 0.0, -1.0]), places), shape=(2, 4))
@@ -93,25 +75,6 @@ def test_torch_modules_get_dense_batches():
     )
     wanted = oracle(lambda x: of_module(net)(x)[:, 0], X, BACKGROUND)
     np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
-
-
-def test_a_model_of_words_is_explained_as_it_was_trained():
-    texts = ["good film", "bad film", "very good", "very bad plot", "good plot good cast"] * 3
-    vectors = TfidfVectorizer().fit(texts)
-    x = vectors.transform(texts)
-    model = LogisticRegression().fit(x, [1, 0, 1, 0, 1] * 3)
-    sv = shap.Explainer(
-        model.decision_function,
-        x,
-        algorithm="shear",
-        feature_names=vectors.get_feature_names_out(),
-        seed=0,
-    )(x[:3])
-    # Linear: weight times distance from the mean.
-    wanted = model.coef_[0] * (x[:3].toarray() - x.toarray().mean(axis=0))
-    np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-10)
-    assert sv.feature_names[1] == "cast"
-    shap.plots.beeswarm(sv, show=False)
 
 
 def test_many_columns_need_no_dense_matrix():

@@ -422,20 +422,3 @@ def test_one_call_at_a_time_writes(other_background, out):
     assert_same(explainer_of(starting_another).explain_stream(X, out, **OPTIONS), whole())
     assert refused
     assert not (out / "_lock").exists()
-
-
-def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):
-    """The first call trains it and the second one loads it, which is the same explainer."""
-    pytest.importorskip("safetensors")
-
-    def network(**trained):
-        return shap_ext.SimShapExplainer(model, BACKGROUND, seed=0, epochs=1, **trained)
-
-    first = network(training_data=X)
-    with pytest.raises(KeyboardInterrupt):
-        first.explain_stream(stopping_after(13), tmp_path / "a.npz", chunk_size=5, silent=True)
-    first.save_trained(tmp_path / "network")
-    again = network(training_data=X, trained=tmp_path / "network")
-    stream = again.explain_stream(X, tmp_path / "a.npz", checkpoint=True, silent=True)
-    wanted = network(trained=tmp_path / "network")(X, silent=True)
-    np.testing.assert_allclose(stream.values, wanted.values, atol=1e-5)

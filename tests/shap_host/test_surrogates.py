@@ -146,20 +146,6 @@ def test_wrong_calls(surrogate):
         shap_ext.SimShapExplainer(model, X[:1], surrogate="yes")
 
 
-@pytest.mark.filterwarnings("error::shapley_adapters.errors.ShapleyExtWarning")
-def test_columns_of_several_levels_reach_the_model(tmp_path):
-    columns = pd.MultiIndex.from_tuples([("u", "a"), ("u", "b"), ("v", "a"), ("v", "b")])
-    frame = pd.DataFrame(X, columns=columns)
-
-    def of_frame(masked):
-        return model(masked["u"].join(masked["v"], rsuffix="v"))
-
-    made = Surrogate(of_frame, epochs=2, seed=0).fit(frame)
-    made.save(tmp_path / "surrogate")
-    again = Surrogate.load(tmp_path / "surrogate").with_model(of_frame)
-    np.testing.assert_array_equal(again(KINDS), made(KINDS))
-
-
 def test_outputs_in_a_folder_are_not_paid_for_again(tmp_path):
     n_evaluated = []
 
