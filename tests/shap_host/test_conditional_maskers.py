@@ -10,7 +10,6 @@ import shap
 import shap_ext
 from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
 from shapley_adapters.errors import (
-    BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ShapleyExtWarning,
@@ -128,6 +127,11 @@ DAYS = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", pe
 PART = shap.maskers.FixedComposite(Gaussian(DATA))
 
 
+def on_hierarchy(**budget):
+    explainer = shap_ext.HierarchyExplainer(MODEL, Gaussian(DATA), hierarchy=[range(3), 3, 4, 5])
+    return explainer(ROWS, **budget)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -142,6 +146,14 @@ PART = shap.maskers.FixedComposite(Gaussian(DATA))
         (lambda: Forest(WITH_INFINITE), "infinite numbers in column 1"),
         (lambda: Forest(DAYS), "dates or times in column 'day'. Convert"),
         (lambda: explained(PART), "Gaussian is part of another masker"),
+        (
+            lambda: on_hierarchy(max_evals=10),
+            "max_evals=10 is too small and pays, with repeated draws, for 6 coal",
+        ),
+        (
+            lambda: on_hierarchy(max_model_rows=10),
+            "With max_model_rows=10, max_evals=0 is too small: hierarchy",
+        ),
     ],
 )
 def test_bad_input(call, message):
@@ -319,21 +331,6 @@ def test_a_function_of_the_user():
         explained(Sampled(lambda mask, row, n, rng: row[None], DATA, draws=256))
     with pytest.raises(InvalidArgumentTypeError, match="function must be callable"):
         Sampled(DATA, DATA)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_evals": 10}, "max_evals=10 is too small and pays, with repeated draws, for 6 coal"),
-        ({"max_model_rows": 10}, "With max_model_rows=10, max_evals=0 is too small: hierarchy"),
-    ],
-)
-def test_budgets_of_hierarchies_state_what_draws_leave(options, message):
-    explainer = shap.Explainer(
-        MODEL, Gaussian(DATA), algorithm="hierarchy", hierarchy=[range(3), 3, 4, 5], seed=0
-    )
-    with pytest.raises(BudgetError, match=message):
-        explainer(ROWS, **options)
 
 
 def test_importance_of_drawn_values():

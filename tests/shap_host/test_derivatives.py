@@ -117,48 +117,6 @@ def test_columns_are_present_or_absent_exactly():
     assert set(seen) == {3.0, -1.1}
 
 
-def kinked(x):
-    """Return an output whose second derivative is infinite, and whose first is not."""
-    return x.sum(dim=1).tanh() + (x - x.detach()).abs().pow(1.5).sum(dim=1)
-
-
-PIECES = [
-    lambda x: x.sum(dim=1).clamp(min=0),
-    lambda x: nn.functional.elu(x.sum(dim=1)),
-    kinked,
-    lambda x: torch.round(x.sum(dim=1)),
-]
-
-
-class Pieces(nn.Module):
-    """One of the functions, as the last column says."""
-
-    def forward(self, x):
-        made = torch.zeros(len(x), dtype=x.dtype)
-        for kind, piece in enumerate(PIECES):
-            here = x[:, -1].round() == kind
-            made[here] = piece(x[here])
-        return made
-
-
-def test_rows_choose_for_themselves():
-    rows = np.abs(examples(4).numpy())
-    rows[1] *= -1
-    rows[:, -1] = np.arange(4)
-    background = np.append(np.zeros(N_FEATURES - 1), -1.0)[None]  # which is none of them
-    explainer = ShearExplainer(Pieces(), background, seed=0)
-    together = explainer(rows, max_evals=200)
-    assert explainer.last_estimate.cooperators.tolist() == [
-        "gradient",
-        "hessian",
-        "gradient",
-        "difference",
-    ]
-    for row in range(4):
-        alone = explainer(rows[row : row + 1], max_evals=200)
-        np.testing.assert_allclose(alone.values[0], together.values[row], rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
 def test_scripted_embeddings_take_whole_numbers(kind):
     class Tokens(nn.Module):

@@ -1,15 +1,12 @@
 """Fitted estimators and Boosters: which of their functions is explained, and which are refused."""
 
 import functools
-import importlib.util
-import pickle
 import sys
 from types import ModuleType
 from typing import Any
 
 import lightgbm
 import numpy as np
-import pandas as pd
 import pytest
 import shap
 import sklearn.cluster
@@ -185,36 +182,6 @@ def test_boosters_of_catboost_are_explained_by_their_margins():
         np.testing.assert_allclose(explain(booster).values, wanted, **ROUNDING)
 
 
-def xgboost_booster(objective, frame=False, **options):
-    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
-    table = pd.DataFrame(TRAIN, columns=list("abcd")) if frame else TRAIN
-    labels = curved(TRAIN) if objective == "reg:squarederror" else LABELS
-    data = xgboost.DMatrix(table, labels > 0 if objective.startswith("binary") else labels)
-    return xgboost.train({"objective": objective, "nthread": 1, **options}, data, 5), xgboost
-
-
-@pytest.mark.parametrize("frame", [False, True])
-@pytest.mark.parametrize(
-    "objective",
-    ["reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax", "binary:hinge"],
-)
-def test_boosters_of_xgboost_are_explained_by_their_margins(objective, frame):
-    options = {"num_class": 3} if objective.startswith("multi") else {}
-    booster, xgboost = xgboost_booster(objective, frame, **options)
-    names = list("abcd") if frame else None
-    wanted = oracle(
-        lambda x: booster.predict(xgboost.DMatrix(x, feature_names=names), output_margin=True),
-        X,
-        BACKGROUND,
-    )
-    booster = pickle.loads(pickle.dumps(booster))
-    np.testing.assert_allclose(explain(booster).values, wanted, rtol=0, atol=1e-6)
-    if frame:
-        tables = (pd.DataFrame(one, columns=names) for one in (BACKGROUND, X))
-        np.testing.assert_allclose(explain(booster, *tables).values, wanted, rtol=0, atol=1e-6)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("xgboost") is not None, reason="xgboost is installed")
 def test_boosters_get_the_matrix_of_their_package(monkeypatch):
     class DMatrix:
         def __init__(self, data, feature_names, feature_types, enable_categorical):

@@ -46,21 +46,6 @@ def test_modules_as_they_are(row, n_background):
     np.testing.assert_allclose(sv.values, oracle(of_module(net), X, background), **ROUNDING)
 
 
-@pytest.mark.parametrize(
-    ("activation", "found"), [(nn.ELU, "hessian"), (nn.Tanh, "hessian"), (nn.ReLU, "gradient")]
-)
-@pytest.mark.parametrize("n_background", [1, 3])
-def test_cooperators_are_found_through_derivatives(activation, found, n_background):
-    net = network(9, 2, activation)
-    explainer = shap.Explainer(net, rows(n_background, 9, seed=1), algorithm="shear", seed=0)
-    explainer(rows(3, 9), max_evals=100)
-    spent = explainer.last_estimate
-    assert spent.cooperators.tolist() == [found] * 3
-    # 1 + M for each of two outputs; ReLU networks try second derivatives first.
-    assert spent.backward_passes.tolist() == [20 if found == "hessian" else 40] * 3
-    assert (spent.evaluations <= 100).all()
-
-
 def test_training_mode_is_announced_and_kept():
     net = nn.Sequential(nn.Dropout(0.5), *network(4)).train()
     explainer = shap.Explainer(net, np.zeros((1, 4)), algorithm="shear", seed=0)
