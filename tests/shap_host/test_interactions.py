@@ -185,7 +185,6 @@ def test_p_values_fit_the_intervals():
     explain = explainer(lambda x: np.tanh(x.sum(axis=1)), background=np.zeros((1, 12)))
     explanation = explain(X[:1], interactions=True, error_bounds=True, max_evals=24)
     assert (explain.last_estimate.degrees_of_freedom <= 2).all()
-    first, second = np.triu_indices(12, 1)
     is_outside = explanation.lower_bounds * explanation.upper_bounds > 0
     for ranking in (
         shap_ext.rank_interactions(explanation),
