@@ -296,6 +296,16 @@ def test_intervals_are_as_wide_as_the_members_say():
 # --- at home in shap ---
 
 
+def test_images_keep_their_shape():
+    images = rows(2, 48).reshape(2, 4, 4, 3)
+    found = shap_ext.CentroidExplainer(curved, explainers=[lambda x: x, lambda x: 3 * x])(images)
+    np.testing.assert_allclose(found.values, 2 * images)
+    ava = shap_ext.AVAExplainer(curved, dataset=images, explainer=lambda x: 5 * x)
+    np.testing.assert_allclose(ava(images).values, 5 * images)
+    for one in (found, ava(images)):
+        np.testing.assert_array_equal(one.data, images)  # of the rows, not of their neighbours
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_methods_of_captum_are_members():
     import captum.attr

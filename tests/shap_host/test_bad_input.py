@@ -1,5 +1,7 @@
 """Wrong calls: each names the argument, in an error of the class that a caller would catch."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,6 +44,10 @@ def wrong(error, words, *, x=X, model=curved, **arguments):
 class Complex(nn.Module):
     def forward(self, x):
         return torch.complex(x, x)[:, 0]
+
+
+def large(kind, x):
+    return np.array([int(row[0] > 0) + 2**60 for row in x], dtype=kind)
 
 
 def nan_for_some(x):
@@ -135,6 +141,10 @@ CASES = [
     wrong(OUTPUT, "masked array.*filled", model=lambda x: np.ma.masked_array(x, x > 0)),
     wrong(OUTPUT, r"one number at least.*\(\d+, 0\)", model=lambda x: np.empty((len(x), 0))),
     wrong(OUTPUT, "complex", model=Complex()),
+    *(
+        wrong(OUTPUT, r"beyond 2\^53, such as 1152921504606846977", model=partial(large, kind))
+        for kind in ("int64", "uint64", "object")
+    ),
     wrong(TYPE, "model must be .* got the class int.*object", model=int),
     wrong(TYPE, "model must be .* got the class SVC.*object", model=SVC),
     wrong(NO_NUMBER, "row 0.* nan .*missing", model=nan_for_some),

@@ -175,6 +175,14 @@ def test_the_noise_of_draws_is_not_counted():
     assert np.std(found) / np.sqrt(40) < 0.03 * exact
 
 
+def test_differences_of_rows_say_which_distribution_is_better():
+    conditional = criteria.mse_v(MODEL, Gaussian(DATA, draws=64), DATA)
+    marginal = criteria.mse_v(MODEL, DATA[:100], DATA)
+    difference = marginal - conditional
+    assert difference.mean[0] > 3 * difference.standard_error[0]
+    np.testing.assert_allclose(difference.mean, marginal.mean - conditional.mean)
+
+
 def test_a_sample_of_coalitions():
     data = correlated_rows(300, 25, seed=2)
     model = Quadratic(25, seed=2)
