@@ -392,6 +392,3 @@ def test_what_holds_no_rows_is_refused(data, came):
         made(training_data=data).fit()
     with pytest.raises(InvalidArgumentError, match=came):
         made().fit(data)
-
-
-# --- training ---

@@ -156,9 +156,6 @@ def test_the_method_predict_of_regressors_does_not_warn():
     explain(model.predict)
 
 
-# Several targets
-
-
 # Boosters
 
 

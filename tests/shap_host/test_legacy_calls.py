@@ -159,7 +159,18 @@ def test_expected_values_that_rows_do_not_share_are_refused():
 # One row
 
 
-# check_additivity
+def test_one_row_of_a_frame_has_its_types():
+    frame = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [True, False]})
+    frame["c"] = frame["c"].astype("category")
+
+    def model(given):
+        assert (given.dtypes == frame.dtypes).all()
+        return given["a"] * given["b"] * (1.0 + (given["c"] == "x")) * (1.0 + given["d"])
+
+    explainer = build(model, frame)
+    one, whole = explainer(frame.iloc[1]), explainer(frame.iloc[[1]])[0]
+    np.testing.assert_array_equal(one.values, whole.values)
+    assert one.values.shape == (4,) and one.feature_names == list("abcd")
 
 
 # Links and names
