@@ -88,17 +88,6 @@ def of_all_rows(game, function):
     return np.moveaxis(function(game_of_rows(game)), 0, 1)
 
 
-def over_components(game, graph):
-    """Return the game in which the components of a coalition act apart."""
-    n_players = game.n_players
-    table = np.empty_like(game.values)
-    for row in range(game.n_rows):
-        apart = oracle.restricted(graph, game.value_of(row))
-        for place in range(2**n_players):
-            table[row, place] = apart([j for j in range(n_players) if place >> j & 1])
-    return TableGame(table)
-
-
 # --- against the definitions ---
 
 
@@ -191,58 +180,6 @@ def test_no_distances_between_all_players_are_needed(method, order, monkeypatch)
 
 
 # --- identities ---
-
-
-@each_graph
-def test_l_shapley_is_the_shapley_value_where_it_sees_everyone(graph):
-    """Of the players' own components, where there are several: so it is for additive ones."""
-    game = over_components(random_game(7), graph) if not nx.is_connected(graph) else random_game(7)
-    order = graph_from_networkx(graph).diameter
-    for context in ("removed", "kept"):
-        found = values(game, core.LShapley(order, context), graph)
-        np.testing.assert_allclose(found, game_shapley_values(game), **EXACT)
-    if order > 1 and nx.is_connected(graph):
-        less = values(game, core.LShapley(order - 1), graph)
-        assert np.abs(less - game_shapley_values(game)).max() > 1e-3
-
-
-@each_graph_with(("context",), CONTEXTS)
-def test_additive_games_are_exact_at_every_order(graph, context):
-    weights = np.arange(7) ** 2 - 10.0
-    game = additive_game(weights)
-    for order in (0, 1, 2, 7):
-        for estimator in (
-            core.LShapley(order, context),
-            core.CShapley(order, context=context),
-            core.CShapley(order, context=context, marginals="components"),
-            core.ConnectedRegression(order + 1, context=context),
-            core.ConnectedRegression(order + 1, kernel="equal", context=context, efficient=True),
-        ):
-            found = values(game, estimator, graph)[0, :, 0]
-            np.testing.assert_allclose(found, weights, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(values(game, core.Myerson(), graph)[0, :, 0], weights, **EXACT)
-
-
-def test_with_the_papers_constant_additive_games_shrink():
-    """On a long line by Σ_u 2 m_u / (u (u + 1) (u + 2)) over the m_u runs of u words in a window.
-
-    At order 2 it is 0.643, with the four neighbours of the authors' default. It tends to 1.
-    """
-    weights = 1.0 + np.arange(15)
-    game = FunctionGame(lambda z: z @ weights, 15)
-    for order in (1, 2, 3):
-        found = values(game, core.CShapley(order, "paper"), PlayerGraph.line(15))[0, :, 0]
-        factor = sum(
-            2 / (u * (u + 1) * (u + 2))
-            for left in range(order + 1)
-            for right in range(order + 1)
-            for u in [left + right + 1]
-        )
-        middle = slice(order, 15 - order)
-        np.testing.assert_allclose(found[middle], factor * weights[middle], **EXACT)
-        assert (found[:order] < factor * weights[:order] - 1e-3).all()
-        assert factor == pytest.approx({1: 8 / 15, 2: 0.6428571}.get(order, factor))
-        assert factor < 0.75
 
 
 @pytest.mark.parametrize(
@@ -350,7 +287,8 @@ def test_rows_with_different_players_and_graphs_do_not_matter_to_each_other():
         places = np.arange(2**7) & sum(1 << j for j in np.flatnonzero(active[row]))
         table[row] = table[row, places]
     graphs = [graph_from_networkx(GRAPHS[5 + row % 3]) for row in range(6)]
-    for estimator in (core.LShapley(1), core.CShapley(), core.Myerson()):
+    regression = core.ConnectedRegression(2, "connected")
+    for estimator in (core.LShapley(1), core.CShapley(), regression, core.Myerson()):
         together = run(TableGame(table, active=active), estimator, graphs)
         for row in range(6):
             one = TableGame(table[[row]], active=active[[row]])
@@ -361,23 +299,6 @@ def test_rows_with_different_players_and_graphs_do_not_matter_to_each_other():
     assert together.evaluations[5] == 2
 
 
-def test_lines_of_different_lengths_in_one_call():
-    """The players that a shorter row lacks are alone in its graph, and bound nothing."""
-    table = random_game(7, n_rows=3).values
-    lengths = [7, 4, 1]
-    active = np.arange(7) < np.array(lengths)[:, None]
-    for row, length in enumerate(lengths):
-        table[row] = table[row, np.arange(2**7) & (2**length - 1)]
-    graphs = [core.read_graph(PlayerGraph.line(length), 7) for length in lengths]
-    for estimator in (core.LShapley(1), core.CShapley(1), core.ConnectedRegression(2)):
-        found = values(TableGame(table, active=active), estimator, graphs)
-        for row, length in enumerate(lengths):
-            short = TableGame(table[[row], : 2**length])
-            wanted = values(short, estimator, PlayerGraph.line(length))
-            np.testing.assert_allclose(found[row, :length], wanted[0], **EXACT)
-            assert (found[row, length:] == 0).all()
-
-
 # --- budgets ---
 
 
@@ -385,22 +306,6 @@ def line_game(n_players):
     rng = np.random.default_rng(0)
     weights, pairs = rng.normal(size=(2, n_players))
     return FunctionGame(lambda z: z @ weights + (z[:, 1:] & z[:, :-1]) @ pairs[1:], n_players)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_a_line_costs_what_the_paper_says_or_less(order):
-    """2^(2k) a player for L-Shapley, 3.1; k² for C-Shapley up to a constant, 3.2."""
-    d = 40
-    game, line = line_game(d), PlayerGraph.line(d)
-    local = run(game, core.LShapley(order), line)
-    assert local.evaluations <= 2 ** (2 * order) * d + 2
-    connected = run(game, core.CShapley(order), line)
-    # A player's runs, and each without it; runs are shared by all who are in them.
-    assert connected.evaluations <= ((2 * order + 1) + order**2) * d + 2
-    apart = run(game, core.CShapley(order, marginals="components"), line)
-    assert apart.evaluations <= (2 * order + 1) * d + 2
-    runs = run(game, core.ConnectedRegression(order), line)
-    assert runs.evaluations == sum(d + 1 - k for k in range(1, order + 1)) + 2
 
 
 def test_no_coalition_is_evaluated_twice():
