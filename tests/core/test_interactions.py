@@ -24,7 +24,6 @@ from tests.helpers.interaction_oracles import (
     pair_interactions,
     semivalues_by_sizes,
     set_interactions,
-    shapley_taylor_by_orders,
 )
 from tests.helpers.reference_games import (
     FunctionGame,
@@ -65,14 +64,6 @@ def matrices(estimate):
     return estimate.interactions.matrices(estimate.values)
 
 
-def test_the_two_oracles_of_shapley_taylor_agree():
-    game = random_game(5, seed=3)
-    by_weights = pair_interactions("shapley_taylor", 5, game.value_of(0))
-    by_orders = shapley_taylor_by_orders(5, game.value_of(0))
-    for pair, interaction in by_weights.items():
-        np.testing.assert_allclose(interaction, by_orders[pair], atol=1e-12)
-
-
 @each_index
 @pytest.mark.parametrize("n_players", [2, 3, 6])
 def test_enumeration_is_exact(index, n_players):
@@ -87,18 +78,6 @@ def test_enumeration_is_exact(index, n_players):
 def test_every_estimator_is_exact_where_all_coalitions_are_known(row):
     game = random_game(5, n_rows=2)
     estimate = estimated(game, row.build(), budget=32)
-    np.testing.assert_allclose(matrices(estimate), true_matrices(game, "shapley"), atol=1e-10)
-
-
-def test_players_without_influence_have_no_interactions():
-    active = np.array([[True, False, True, True], [False, False, True, False]])
-    values = random_game(4, n_rows=2).values
-    places = np.arange(16)
-    for row, players in enumerate(active):
-        seen = sum(1 << player for player in np.flatnonzero(players))
-        values[row] = values[row, places & seen]
-    game = TableGame(values, active=active)
-    estimate = estimated(game, core.Exact(), budget=16)
     np.testing.assert_allclose(matrices(estimate), true_matrices(game, "shapley"), atol=1e-10)
 
 
@@ -148,19 +127,6 @@ def test_estimates_come_close_and_need_no_further_evaluation(row, index):
     error = np.abs(matrices(estimate) - true_matrices(game, index)).sum()
     assert error < 0.2 * np.abs(true_matrices(game, index)).sum()
     np.testing.assert_allclose(matrices(estimate).sum(axis=2), estimate.values, atol=1e-12)
-
-
-def test_rows_alone_give_the_same_numbers():
-    values = smooth_game(9, n_rows=3, n_outputs=2).values
-    together = estimated(TableGame(values), budget=150)
-    for row in range(3):
-        alone = estimated(TableGame(values[row : row + 1]), budget=150)
-        np.testing.assert_array_equal(
-            alone.interactions.values[0], together.interactions.values[row]
-        )
-        np.testing.assert_array_equal(
-            alone.interactions.standard_errors[0], together.interactions.standard_errors[row]
-        )
 
 
 @pytest.mark.parametrize(

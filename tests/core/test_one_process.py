@@ -13,9 +13,8 @@ from shapley_adapters.estimators.odd_gp import design, games, posterior, search,
 from shapley_adapters.estimators.odd_gp.fitting import Fit, fitted
 from shapley_adapters.estimators.odd_gp.prior import EVEN, ODD, Prior, SparseSets, Values
 from shapley_adapters.interactions.indices import Family, index_of, single_players
-from tests.helpers.brute_force import game_shapley_values, shapley_values
-from tests.helpers.interaction_oracles import pair_interactions
-from tests.helpers.reference_games import TableGame, random_game
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import TableGame
 from tests.helpers.semivalue_oracles import all_sets, averages, members_of, products_of
 from tests.helpers.zoo import GAMES, tabulated
 
@@ -88,17 +87,6 @@ def written_out(prior, h):
 
 
 # --- averages ---
-
-
-def test_the_oracle_knows_shapley_values_and_interactions_of_pairs():
-    value = random_game(4).value_of(0)
-    expected = shapley_values(4, value)[:, 0]
-    np.testing.assert_allclose(averages(4, lambda s: value(s)[0], 1, (1, 1)), expected, atol=1e-8)
-    families = {"shapley": (1, 1), "banzhaf": (inf, inf), "shapley_taylor": (1, 2)}
-    for name, family in families.items():
-        pairs = [one[0] for one in pair_interactions(name, 4, value).values()]
-        found = averages(4, lambda s: value(s)[0], 2, family)
-        np.testing.assert_allclose(found, pairs, atol=1e-8)
 
 
 @each_family

@@ -1,6 +1,6 @@
 """Interactions of sets from their definitions, sharing no code with the package."""
 
-from itertools import combinations, permutations
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -22,21 +22,6 @@ def pair_interactions(index, n_players, value):
                 total = total + _weight(index, n_players, size) * _derivative(value, members, pair)
         interactions[pair] = total
     return interactions
-
-
-def shapley_taylor_by_orders(n_players, value):
-    """Return Shapley–Taylor interactions of pairs by the mean over all orders of the players.
-
-    In each order, a pair has its derivative at the players before both (Sundararajan, Dhamdhere and
-    Agarwal, The Shapley Taylor Interaction Index, 2020, Section 2).
-    """
-    totals = dict.fromkeys(combinations(range(n_players), 2), 0.0)
-    orders = list(permutations(range(n_players)))
-    for order in orders:
-        for pair in totals:
-            first = min(order.index(player) for player in pair)
-            totals[pair] = totals[pair] + _derivative(value, order[:first], pair) / len(orders)
-    return totals
 
 
 def set_interactions(name, order, n_players, value):
