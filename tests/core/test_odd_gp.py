@@ -338,53 +338,26 @@ def test_rows_without_derivatives_learn_from_their_values_alone():
 # --- rows, outputs, batches, seeds ---
 
 
-class SumsOfRows(FunctionGame):
-    """Games of which each row has numbers of its own, and every other row jumps."""
-
-    def __init__(self, numbers, rows, **options):
-        super().__init__(None, numbers.shape[1], n_rows=len(rows), **options)
-        self.numbers, self.are_smooth = numbers[list(rows)], np.array(rows) % 2 == 1
-
-    def __call__(self, rows, coalitions):
-        sums = (signs_of(coalitions) * self.numbers[rows]).sum(axis=1)
-        sums = np.round(sums, 6)  # batches have other last bits
-        return np.where(self.are_smooth[rows], np.round(np.tanh(sums), 9), sums > 0)[:, None]
-
-
 @few
 @both_weights
-@pytest.mark.parametrize(("n_players", "budget"), [(9, 16), (9, 60), (9, 200), (60, 100)])
-def test_rows_are_the_same_in_any_company_and_batches(n_players, budget, weights):
-    numbers = np.random.default_rng(0).normal(size=(4, n_players))
-
-    def game(rows, **options):
-        return SumsOfRows(numbers, rows, **options)
-
-    together = run(game([0, 1, 2, 3]), budget, weights, seed=3)
-    with joblib.parallel_config("threading"):  # which start sooner than processes
-        shared = run(game([0, 1, 2, 3]), budget, weights, seed=3, n_jobs=2)
-    for other, order in (
-        (run(game([0, 1, 2, 3], evaluations_per_batch=7), budget, weights, seed=3), range(4)),
-        (shared, range(4)),
-        (run(game([3, 2, 1, 0]), budget, weights, seed=3), [3, 2, 1, 0]),
-        (run(game([1]), budget, weights, seed=3), [1]),
-        (run(game([2, 2]), budget, weights, seed=3), [2, 2]),
-    ):
-        np.testing.assert_array_equal(other.values, together.values[list(order)])
-        np.testing.assert_array_equal(other.standard_errors, together.standard_errors[list(order)])
-
-
-@both_weights
-@pytest.mark.parametrize("budget", [60, 400])
-def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, budget, monkeypatch):
-    monkeypatch.setattr(posterior, "DENSE", 60)
-    monkeypatch.setattr(posterior, "SEEN", 60)
+@pytest.mark.parametrize("most", [60, 4096])
+@pytest.mark.parametrize("budget", [16, 60, 400])
+def test_rows_are_the_same_in_any_company_and_batches(weights, budget, most, monkeypatch):
+    monkeypatch.setattr(posterior, "DENSE", most)
+    monkeypatch.setattr(posterior, "SEEN", most)
     table = np.concatenate([tabulated(name, 9, 2) for name in ("vote", "trees", "norm")])
-    together = run(TableGame(table[:, :, None]), budget, weights)
-    for row in range(6):
-        alone = run(TableGame(table[[row], :, None]), budget, weights)
-        np.testing.assert_array_equal(alone.values[0], together.values[row])
-        np.testing.assert_array_equal(alone.standard_errors[0], together.standard_errors[row])
+
+    def of_rows(rows, **options):
+        game = TableGame(table[rows][:, :, None], evaluations_per_batch=1 + 7 * len(rows))
+        found = run(game, budget, weights, seed=3, **options)
+        return found.values, found.standard_errors
+
+    together = of_rows(range(6))
+    with joblib.parallel_config("threading"):  # which start sooner than processes
+        np.testing.assert_array_equal(of_rows(range(6), n_jobs=2), together)
+    for rows in ([5, 4, 3, 2, 1, 0], [2, 2], [0], [1], [3], [5]):
+        for found, expected in zip(of_rows(rows), together, strict=True):
+            np.testing.assert_array_equal(found, expected[rows])
 
 
 @pytest.mark.parametrize("budget", [60, 240])
@@ -415,17 +388,6 @@ def test_outputs_that_share_a_fit_lose_little(per_player):
         errors.append(off)
     assert np.mean(errors, axis=0) @ [1, -1.3] < 0
     assert np.mean(inside) > 0.88
-
-
-@few
-@pytest.mark.parametrize("budget", [60, 90, 240])
-def test_traces_end_with_the_estimate(budget):
-    game, _ = crowd(40, seed=0)
-    found = run(game, budget, trace=True)
-    known = ~np.isnan(found.trace.values[0, 0, :, 0])
-    assert known.any()
-    np.testing.assert_array_equal(found.trace.values[:, :, -1], found.values)
-    np.testing.assert_array_equal(found.values, run(game, budget).values)
 
 
 def test_a_tolerance_leaves_no_choice_of_coalitions():

@@ -99,18 +99,6 @@ def test_an_easy_game_stops_at_once(row):
     np.testing.assert_allclose(result.values[0, :, 0], np.arange(M), atol=row.rounding)
 
 
-@over(OF_KINDS)
-@pytest.mark.parametrize("batch_size", [7, 5000])
-def test_batches_change_nothing(row, batch_size):
-    game = mixed_games()
-    expected = row.estimate(game, budget=1000, tolerance=core.Tolerance(0.15))
-    again = row.estimate(
-        TableGame(game.values), budget=1000, tolerance=core.Tolerance(0.15), batch_size=batch_size
-    )
-    np.testing.assert_array_equal(again.evaluations, expected.evaluations)
-    np.testing.assert_array_equal(again.values, expected.values)
-
-
 def test_batches_stay_full_while_rows_stop():
     game = smooth_game(M, n_rows=60, seed=8)
     row = next(row for row in STOPS if row.id == "random order, single")
