@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shapley_adapters import Game, LeastSquares
+from shapley_adapters import LeastSquares
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import TableGame
+from tests.helpers.reference_games import RowsGame, TableGame
 from tests.helpers.signed_files import signed
 
 torch: Any = pytest.importorskip("torch")
@@ -132,42 +132,18 @@ def test_control_variates_take_variance(game):
 # --- training ---
 
 
-class CountingGame(Game):
-    """Rows of a smooth function of their own numbers, players that are 0 being null."""
-
-    n_rows: int
-    n_players: int
-    evaluations_per_batch = 4096
-
-    def __init__(self, n_rows=80, n_players=6, seed=0):
-        rng = np.random.default_rng(seed)
-        self.n_rows, self.n_players = n_rows, n_players
-        self.x = rng.normal(size=(n_rows, n_players)).astype(np.float32)
-        self.x[::4, 1] = 0.0
-        self.x[0] = 0.0
-        self.into, self.out = rng.normal(size=(n_players, 4)), rng.normal(size=(4, 2))
-        self.n_evaluated = 0
-
-    def active_players(self):
-        return self.x != 0
-
-    def value_of(self, row):
-        """Return a function of a set of players, for the oracle."""
-
-        def value(players):
-            members = np.zeros((1, self.n_players), dtype=bool)
-            members[0, list(players)] = True
-            return self(np.array([row]), members)[0]
-
-        return value
-
-    def __call__(self, rows, coalitions):
-        self.n_evaluated += len(rows)
-        return np.tanh((self.x[rows] * coalitions) @ self.into) @ self.out + 1.0
+def counting_game(n_rows=80, n_players=6):
+    """Return rows of a smooth function of their own numbers, some of them at the reference."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n_rows, n_players)).astype(np.float32)
+    x[::4, 1] = 0.0
+    x[0] = 0.0
+    into, out = rng.normal(size=(n_players, 4)), rng.normal(size=(4, 2))
+    return RowsGame(lambda masked: np.tanh(masked @ into) @ out + 1.0, x)
 
 
 def fitted(game=None, **options):
-    game = game or CountingGame()
+    game = game or counting_game()
     options = {"epochs": 4, "seed": 0} | options
     return AmortizedShapley.fit(game, game.x, Training(**options))
 
@@ -207,7 +183,7 @@ def test_labels_are_those_of_the_estimator_that_is_named(target, monkeypatch):
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_evaluations_are_counted(target):
-    game = CountingGame()
+    game = counting_game()
     trained = fitted(game, labels=target, evaluations=16)
     assert game.n_evaluated == trained.evaluations
     assert 0 < trained.validation_evaluations < trained.evaluations
@@ -220,7 +196,7 @@ def test_evaluations_are_counted(target):
 @pytest.mark.parametrize("target", ["oddgp", "controlled", "fastshap"])
 @pytest.mark.slow
 def test_networks_learn(target):
-    game, new = CountingGame(600), CountingGame(600)  # the same function
+    game, new = counting_game(600), counting_game(600)  # the same function
     new.x, new.n_rows = np.random.default_rng(9).normal(size=(100, 6)).astype(np.float32), 100
     exact = game_shapley_values(new)
     amortized = fitted(game, labels=target, epochs=25, evaluations=32)
@@ -235,7 +211,7 @@ def test_networks_learn(target):
 
 
 def test_null_players_and_rows_at_the_reference_get_nothing():
-    game = CountingGame()
+    game = counting_game()
     found = fitted(game).explain(game, game.x, efficient=True).estimate
     assert (found.values[~game.active_players()] == 0).all()
     total = found.values.sum(axis=1) - (found.grand_values - found.empty_values)
@@ -247,7 +223,7 @@ def test_null_players_and_rows_at_the_reference_get_nothing():
 
 
 def test_the_efficiency_gap_is_told():
-    game = CountingGame()
+    game = counting_game()
     amortized = fitted(game)
     made, bare = (amortized.explain(game, game.x, flag) for flag in (True, False))
     wanted = made.estimate.grand_values - made.estimate.empty_values
@@ -261,7 +237,7 @@ def test_the_efficiency_gap_is_told():
 @pytest.mark.parametrize("target", ["oddgp", "fastshap"])
 def test_without_the_model_s_output_errors_hold_and_far_rows_are_named(target):
     """For FastSHAP, too: where it does not learn sums, intervals of such rows hold a third."""
-    game, new = CountingGame(300), CountingGame(300)
+    game, new = counting_game(300), counting_game(300)
     amortized = fitted(game, labels=target, epochs=15)
     new.x = 3 * new.x
     exact = game_shapley_values(new)
@@ -278,7 +254,7 @@ def test_without_the_model_s_output_errors_hold_and_far_rows_are_named(target):
 @pytest.mark.parametrize("target", ["oddgp", "controlled"])
 def test_finished_training_is_not_paid_again(target, tmp_path):
     first = fitted(labels=target, folder=tmp_path)
-    game = CountingGame()
+    game = counting_game()
     again = fitted(game, labels=target, folder=tmp_path)
     assert game.n_evaluated <= first.evaluations / 20
     for name, value in weights(first).items():
@@ -288,8 +264,8 @@ def test_finished_training_is_not_paid_again(target, tmp_path):
 
 def test_values_of_other_models_are_refused(tmp_path):
     first = fitted(folder=tmp_path)
-    game = CountingGame()
-    game.out = -game.out
+    game = counting_game()
+    game.function = lambda masked: -masked[:, :2]
     with pytest.raises(InvalidArgumentError, match="folder=.*another model.*another folder"):
         fitted(game, folder=tmp_path)
     again = fitted(folder=tmp_path)  # and nothing has been spoilt
@@ -297,14 +273,14 @@ def test_values_of_other_models_are_refused(tmp_path):
 
 
 def other_rows(**options):
-    game = CountingGame()
+    game = counting_game()
     game.x = game.x.copy()
     game.x[-1, 2] += 1e-3
     return fitted(game, **options)
 
 
 def of_network(network, network_options=None, **options):
-    game = CountingGame()
+    game = counting_game()
     options |= {"student": network, "student_options": network_options}
     return AmortizedShapley.fit(game, game.x, Training(epochs=4, seed=0, **options))
 
@@ -333,7 +309,7 @@ def test_other_trainings_in_the_same_folder_begin_anew(other, tmp_path):
 
 
 def test_batches_of_rows_to_explain_do_not_matter():
-    game = CountingGame()
+    game = counting_game()
     amortized = fitted(game)
     whole = amortized.explain(game, game.x, False).estimate.values
     parts = amortized.explain(game, game.x, False, batch_size=7).estimate.values
@@ -343,7 +319,7 @@ def test_batches_of_rows_to_explain_do_not_matter():
 
 
 def test_rows_may_be_views_in_any_order():
-    game = CountingGame()
+    game = counting_game()
     rows, game.x = game.x[::-1], game.x[::-1]
     made = AmortizedShapley.fit(game, rows, Training(epochs=1, seed=0))
     assert made.explain(game, rows, True).estimate.values.shape == (80, 6, 2)
@@ -351,7 +327,7 @@ def test_rows_may_be_views_in_any_order():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_inputs_that_are_no_numbers_are_refused(bad):
-    game = CountingGame()
+    game = counting_game()
     amortized = fitted(game, epochs=1)
     inputs = game.x.copy()
     inputs[70, 3] = bad
@@ -402,7 +378,7 @@ def test_patience_ends_training():
 
 
 def test_the_seed_is_told(tmp_path):
-    game = CountingGame()
+    game = counting_game()
     amortized = fitted(game, epochs=1, seed=7)
     amortized.save(tmp_path / "a")
     for made in (amortized, AmortizedShapley.load(tmp_path / "a")):
@@ -410,7 +386,7 @@ def test_the_seed_is_told(tmp_path):
 
 
 def test_held_out_rows_are_real_ones():
-    game = CountingGame()
+    game = counting_game()
     rows = TrainingRows(game, game.x, n_real=30)
     assert rows.n_real is not None
     held_out, kept = split_rows(Training(validation_share=0.2), rows.n_real, game.n_rows)
@@ -424,7 +400,7 @@ def test_held_out_rows_are_real_ones():
 
 
 def test_files_give_the_same_numbers(tmp_path):
-    game = CountingGame()
+    game = counting_game()
     amortized = fitted(game, labels="controlled", evaluations=8)
     amortized.save(tmp_path / "a.safetensors")
     loaded = AmortizedShapley.load(tmp_path / "a.safetensors")
@@ -454,7 +430,7 @@ class Own(torch.nn.Module):
 
 
 def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
-    game = CountingGame()
+    game = counting_game()
     own = built(0, Own)
     amortized = AmortizedShapley.fit(game, game.x, Training(epochs=3, seed=0, student=own))
     amortized.save(tmp_path / "a")
@@ -472,7 +448,7 @@ def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
 
 
 def test_modules_of_one_s_own_are_copied(tmp_path):
-    game, own = CountingGame(), built(0, Own)
+    game, own = counting_game(), built(0, Own)
     before = {name: value.clone() for name, value in own.state_dict().items()}
     training = Training(epochs=3, seed=0, student=own)
     first, again = (AmortizedShapley.fit(game, game.x, training) for _ in range(2))
@@ -554,7 +530,7 @@ def test_inputs_are_standardised_but_not_rare_marks():
 
 
 def test_rows_and_inputs_must_agree():
-    game = CountingGame()
+    game = counting_game()
     with pytest.raises(InvalidArgumentError, match="80"):
         TrainingRows(game, game.x[:5])
     amortized = fitted(game)

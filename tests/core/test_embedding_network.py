@@ -9,48 +9,30 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 
-from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.networks import EmbeddingNetwork, PiecewiseLinear, build  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
+from tests.helpers.reference_games import RowsGame  # noqa: E402
 
 N_PLAYERS = 5
 KNOTS = "trained.network.network.functions.knots"
 
 
-class Steps(Game):
-    """Rows of steps in pairs of features, as trees have them; the reference is 0."""
+def of_steps(n_rows=300, seed=0):
+    """Return rows of steps in pairs of features, as trees have them; the reference is 0."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, N_PLAYERS)).astype(np.float32)
+    rows[:, 4] = rng.random(n_rows) < 0.2
 
-    n_rows: int
-    n_players: int
-    evaluations_per_batch = 4096
-
-    def __init__(self, n_rows=300, seed=0):
-        rng = np.random.default_rng(seed)
-        self.x = rng.normal(size=(n_rows, N_PLAYERS)).astype(np.float32)
-        self.x[:, 4] = rng.random(n_rows) < 0.2
-        self.n_rows, self.n_players = n_rows, N_PLAYERS
-
-    def active_players(self):
-        return self.x != 0
-
-    def value_of(self, row):
-        """Return a function of a set of players, for the oracle."""
-
-        def value(players):
-            members = np.isin(np.arange(N_PLAYERS), list(players))[None]
-            return self(np.array([row]), members)[0]
-
-        return value
-
-    def __call__(self, rows, coalitions):
-        x = self.x[rows] * coalitions
+    def steps(x):
         first = (x[:, 0] > 0.3) * np.where(x[:, 1] > -0.5, 2.0, -1.0)
         second = 3.0 * x[:, 4] * (x[:, 2] > 0.8) + np.sign(x[:, 3] - 0.7)
         return np.stack([first + second, first - second], axis=1)
+
+    return RowsGame(steps, rows)
 
 
 def fitted(game, network="embeddings", options=None, players=None, **training):
@@ -102,7 +84,7 @@ def made_at(functions_of_one_number, knot):
 
 
 def test_knots_are_numbers_of_the_training_rows():
-    game = Steps()
+    game = of_steps()
     network = fitted(game).network
     standardised = (torch.as_tensor(game.x) - network.centre) / network.spread
     knots = network.network.functions.knots
@@ -123,7 +105,7 @@ def test_numbers_of_a_player_are_added():
 
 
 def test_batches_do_not_matter():
-    game = Steps()
+    game = of_steps()
     amortized = fitted(game)
     whole = explained(amortized, game)
     np.testing.assert_allclose(explained(amortized, game, batch_size=7), whole, atol=2e-6)
@@ -131,7 +113,7 @@ def test_batches_do_not_matter():
 
 @pytest.mark.slow
 def test_steps_are_learned_better_than_by_dense_layers():
-    game, new = Steps(), Steps(60, seed=1)
+    game, new = of_steps(), of_steps(60, seed=1)
     exact = game_shapley_values(new)
     errors = {
         network: np.abs(explained(fitted(game, network, epochs=30), new) - exact).sum(axis=1).mean()
@@ -141,7 +123,7 @@ def test_steps_are_learned_better_than_by_dense_layers():
 
 
 def test_files_give_the_same_numbers(tmp_path):
-    game = Steps()
+    game = of_steps()
     amortized = fitted(game, options={"knots": 9, "rank": 4}, players=np.array([1, 0, 2, 3, 4]))
     amortized.save(tmp_path / "a")
     loaded = AmortizedShapley.load(tmp_path / "a")

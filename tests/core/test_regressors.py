@@ -16,11 +16,11 @@ from sklearn.ensemble import (  # noqa: E402
 )
 
 import shap_ext  # noqa: E402
-from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.networks import boosted_trees  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.reference_games import RowsGame  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unlike the rows")  # steps have rare large gaps
@@ -78,24 +78,8 @@ def test_trees_learn_steps():
     assert record.absolute_error < 0.1 * np.abs(exact).sum(axis=1).mean()
 
 
-class CountedGame(Game):
-    """Rows of `steps`, each evaluation counted."""
-
-    n_rows, n_players, evaluations_per_batch = len(X), 5, 4096
-
-    def __init__(self):
-        self.n_evaluated = 0
-
-    def active_players(self):
-        return X != 0
-
-    def __call__(self, rows, coalitions):
-        self.n_evaluated += len(rows)
-        return steps(X[rows] * coalitions)[:, None]
-
-
 def test_evaluations_are_counted_and_seeds_repeat():
-    games = CountedGame(), CountedGame()
+    games = [RowsGame(lambda x: steps(x)[:, None], X) for _ in range(2)]
     made = [AmortizedShapley.fit(game, X, Training(seed=3, student="trees")) for game in games]
     assert games[0].n_evaluated == made[0].evaluations == made[1].evaluations
     assert made[0].history == made[1].history

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import built  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
 from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
+from tests.helpers.reference_games import RowsGame  # noqa: E402
 
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
 BOUNDED = settings(
@@ -25,15 +25,6 @@ BOUNDED = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-class Sums(Game):
-    """Sums of the pixels that are present."""
-
-    n_rows, n_players, evaluations_per_batch = 24, 16, 4096
-
-    def __call__(self, rows, coalitions):
-        return (ROWS.reshape(24, 16)[rows] * coalitions).sum(axis=1, keepdims=True)
 
 
 class Own(torch.nn.Module):
@@ -50,7 +41,8 @@ class Own(torch.nn.Module):
 def trained(network, options=None):
     few: dict[str, Any] = {"epochs": 1, "seed": 0, "evaluations": 8, "validation_evaluations": 8}
     training = Training(student=network, student_options=options, **few)
-    return AmortizedShapley.fit(Sums(), ROWS, training)
+    sums = RowsGame(lambda x: x.sum(axis=1, keepdims=True), ROWS.reshape(24, 16))
+    return AmortizedShapley.fit(sums, ROWS, training)
 
 
 def surrogate(network, options=None):

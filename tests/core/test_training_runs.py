@@ -8,7 +8,6 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import split_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
@@ -17,34 +16,26 @@ from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import TrainedSurrogate  # noqa: E402
 from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
+from tests.helpers.reference_games import RowsGame  # noqa: E402
 
 N_PLAYERS = 5
 ROWS = np.random.default_rng(0).normal(size=(60, N_PLAYERS)).astype(np.float32)
 INTO = np.random.default_rng(1).normal(size=(N_PLAYERS, 3))
 
 
-class Curved(Game):
-    """A smooth function of each row."""
-
-    n_rows, n_players, evaluations_per_batch = len(ROWS), N_PLAYERS, 4096
-
-    def value_of(self, row):
-        """Return a function of a set of players, for the oracle."""
-        every = np.arange(N_PLAYERS)
-        return lambda players: self(np.array([row]), np.isin(every, list(players))[None])[0]
-
-    def __call__(self, rows, coalitions):
-        return np.tanh((ROWS[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
+def curved(rows=ROWS):
+    """Return a smooth function of each row."""
+    return RowsGame(lambda x: np.tanh(x @ INTO).sum(axis=1, keepdims=True), rows)
 
 
 def explainer(network="mlp", **options):
     options = {"epochs": 6, "seed": 0, "evaluations": 8, "rows_per_step": 16} | options
-    return AmortizedShapley.fit(Curved(), ROWS, Training(student=network, **options))
+    return AmortizedShapley.fit(curved(), ROWS, Training(student=network, **options))
 
 
 def surrogate(network="mlp", **options):
     options = {"epochs": 6, "seed": 0, "coalitions": 4, "rows_per_step": 16} | options
-    outputs = Curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
+    outputs = curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
     training = SurrogateOptions(network=network, **options)
     return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training)
 
@@ -72,13 +63,13 @@ def test_the_best_epoch_is_kept(fit):
     errors = [record.absolute_error for record in made.history]
     assert np.argmin(errors) < len(errors) - 1
     held_out, _ = split_rows(Training(seed=0), len(ROWS), len(ROWS))
-    found = made.explain(Curved(), ROWS, efficient=True).estimate.values[held_out]
-    wanted = game_shapley_values(Curved())[held_out]
+    found = made.explain(curved(), ROWS, efficient=True).estimate.values[held_out]
+    wanted = game_shapley_values(curved())[held_out]
     assert np.abs(found - wanted).sum(axis=1).mean() == pytest.approx(min(errors), rel=1e-4)
 
 
 @each_training
-@pytest.mark.parametrize("place", [(Curved, "__call__"), (torch.optim.AdamW, "step")])
+@pytest.mark.parametrize("place", [(RowsGame, "__call__"), (torch.optim.AdamW, "step")])
 def test_interrupts_are_keyboard_interrupts_and_leave_the_generator_alone(fit, place, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -143,20 +134,13 @@ def test_training_that_diverges_is_refused(fit):
 @pytest.mark.parametrize("target", ["oddgp", "fastshap"])
 @pytest.mark.parametrize(("n_rows", "n_players"), [(2000, 5), (400, 30), (2000, 13)])
 def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_players):
-    class Linear(Game):
-        n_rows: int
-        n_players: int
-        evaluations_per_batch = 4096
-
-        def __init__(self, n_rows):
-            self.n_rows, self.n_players, self.n_evaluated = n_rows, n_players, 0
-            self.x = np.random.default_rng(0).normal(size=(n_rows, n_players)).astype(np.float32)
-
-        def __call__(self, rows, coalitions):
-            self.n_evaluated += len(rows)
-            return (self.x[rows] * coalitions).sum(axis=1, keepdims=True)
-
-    game, shifted = Linear(n_rows), Linear(n_shifted_rows(n_rows))
+    game, shifted = (
+        RowsGame(
+            lambda x: x.sum(axis=1, keepdims=True),
+            np.random.default_rng(0).normal(size=(n, n_players)).astype(np.float32),
+        )
+        for n in (n_rows, n_shifted_rows(n_rows))
+    )
     training = Training(epochs=1, seed=0, labels=target)
     made = AmortizedShapley.fit(game, game.x, training, shifted=lambda: (shifted, shifted.x))
     assert made.evaluations == game.n_evaluated + shifted.n_evaluated
@@ -173,19 +157,9 @@ def test_validation_costs_what_is_asked_for():
 # --- unlike rows ---
 
 
-class Rows(Curved):
-    """The same function of other rows."""
-
-    def __init__(self, x):
-        self.x, self.n_rows = x, len(x)
-
-    def __call__(self, rows, coalitions):
-        return np.tanh((self.x[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
-
-
 @pytest.fixture(scope="module")
 def learned():
-    game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
+    game = curved(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
     return AmortizedShapley.fit(game, game.x, Training(epochs=20, seed=0, rows_per_step=32))
 
 
@@ -193,9 +167,9 @@ def test_rows_like_those_trained_on_are_not_warned_of(learned):
     """Warnings are errors in tests; 100 calls of 50 rows, and of one row each."""
     rng = np.random.default_rng(3)
     for _ in range(100):
-        rows = Rows(rng.normal(size=(50, N_PLAYERS)).astype(np.float32))
+        rows = curved(rng.normal(size=(50, N_PLAYERS)).astype(np.float32))
         assert not len(learned.explain(rows, rows.x, efficient=True).unlike_rows)
-        one = Rows(rows.x[:1])
+        one = curved(rows.x[:1])
         assert not len(learned.explain(one, one.x, efficient=True).unlike_rows)
 
 
@@ -203,11 +177,11 @@ def test_rows_unlike_those_trained_on_are_warned_of(learned):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(50, N_PLAYERS)).astype(np.float32)
     x[[7, 20]] *= 20
-    rows = Rows(x)
+    rows = curved(x)
     with pytest.warns(match=r"2 of 50 rows are unlike.*rows 7, 20\. .*oddgp, or train"):
         found = learned.explain(rows, rows.x, efficient=True)
     np.testing.assert_array_equal(found.unlike_rows, [7, 20])
-    far = Rows(3 * rng.normal(size=(200, N_PLAYERS)).astype(np.float32))
+    far = curved(3 * rng.normal(size=(200, N_PLAYERS)).astype(np.float32))
     with pytest.warns(match=r"of 200 rows are unlike.*, …\. "):
         found = learned.explain(far, far.x, efficient=True)
     assert len(found.unlike_rows) > 50
@@ -218,13 +192,13 @@ def test_rows_unlike_those_trained_on_are_warned_of(learned):
 
 @pytest.mark.filterwarnings("ignore:.*unlike the rows")
 def test_few_rows_like_those_trained_on_are_far_from_them(learned):
-    rows = Rows(np.random.default_rng(3).normal(size=(5000, N_PLAYERS)).astype(np.float32))
+    rows = curved(np.random.default_rng(3).normal(size=(5000, N_PLAYERS)).astype(np.float32))
     assert len(learned.explain(rows, rows.x, efficient=False).unlike_rows) < 25
 
 
 def test_held_out_gaps_are_those_of_the_network(learned):
     training = Training(seed=0)
-    game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
+    game = curved(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
     held_out, _ = split_rows(training, 300, 300)
     gaps = learned.explain(game, game.x, efficient=True).efficiency_gaps[held_out]
     known = learned.gaps

@@ -97,6 +97,30 @@ class FunctionGame(Game):
         return np.asarray(self.function(coalitions), dtype=float).reshape(len(rows), -1)
 
 
+class RowsGame(Game):
+    """A function of rows of numbers, (R, M), absent ones being 0. Counts its evaluations."""
+
+    n_rows: int
+    n_players: int
+    evaluations_per_batch = 4096
+
+    def __init__(self, function, x):
+        self.function, self.x, self.n_evaluated = function, x, 0
+        self.n_rows, self.n_players = x.shape
+
+    def active_players(self):
+        return self.x != 0
+
+    def value_of(self, row):
+        """Return the game of one row as a function of a set of players, for the oracle."""
+        every = np.arange(self.n_players)
+        return lambda players: self(np.array([row]), np.isin(every, list(players))[None])[0]
+
+    def __call__(self, rows, coalitions):
+        self.n_evaluated += len(rows)
+        return self.function(self.x[rows] * coalitions)
+
+
 def asked_for_estimate(game, result):
     """Return what was asked of a `TableGame`, without what looks for random answers.
 
