@@ -205,24 +205,3 @@ def test_verdicts_follow_the_rule():
         assert verdict(Evidence(True, 3, tested)) == expected
     assert verdict(Evidence(True, 2, [near])) == "too few networks"
     assert verdict(Evidence(False, 0, [])) == "cannot be reproduced"
-
-
-@needs_torch
-def test_the_page_prints_the_rule_that_decides():
-    from evidence.page import page_texts
-    from evidence.rule import ANSWERS, VERDICTS
-
-    page = page_texts([], RESULTS)[0]
-    lines = [f"- **{answer.name}**: {answer.words}" for answer in ANSWERS]
-    lines += [f"- **{verdict.name}**: {verdict.words}" for verdict in VERDICTS]
-    places = [page.index(line) for line in lines]
-    assert places == sorted(places)
-
-
-@needs_torch
-def test_the_page_begins_with_the_finding_about_the_baseline():
-    from evidence.page import page_texts
-
-    first = page_texts([], RESULTS)[0].split("\n\n")[1]
-    assert "off-by-one" in first
-    assert "shear-2a" in first

@@ -159,13 +159,6 @@ def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
     assert len(values) == len(parts.backgrounds)
 
 
-def test_hyperparameters_are_fitted_to_parts_of_all_sizes(monkeypatch):
-    """Two in seven pairs have a single player; of 280 parts, .03 is the standard error."""
-    sizes = fitted_parts(monkeypatch, 2300).present.sum(axis=1)
-    are_single = np.minimum(sizes, N_FEATURES - sizes)[sizes < N_FEATURES] == 1
-    assert np.mean(are_single) == pytest.approx(2 / 7, abs=0.1)
-
-
 @pytest.mark.slow
 def test_wide_tables_have_no_process():
     """From 1,024 players on, 2^M is no floating-point number."""

@@ -86,32 +86,6 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     assert bool(n_left_at_trials) == (total > 700)
 
 
-def test_coalitions_that_take_longer_than_others_do_not_lead_to_tiny_batches(monkeypatch):
-    """As trees do: of eight rows, some need thrice the time for the same coalition."""
-    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.from_bytes(8, 100)), []
-
-    def call(start, stop):
-        sizes.append(stop - start)
-        n_slow = np.count_nonzero(np.arange(start, stop) % 8 < 4)
-        clock.now += 2e-4 + 1e-4 * (stop - start) + 2e-4 * n_slow
-
-    in_batches_of(800, lambda _: size, call)
-    assert min(sizes[:-1]) >= 16
-
-
-def test_larger_sizes_that_cost_twice_as_much_are_not_tried_again(monkeypatch):
-    """As images that no longer fit into the cache: a trial takes an eighth of the whole time."""
-    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
-
-    def call(start, stop):
-        sizes.append(stop - start)
-        clock.now += 1e-4 * (stop - start) * (1 if stop - start <= 64 else 2) + 1e-3
-
-    in_batches_of(4_000, lambda _: size, call)
-    assert size.best == 64
-    assert sum(one > 64 for one in sizes[:-1]) == 1
-
-
 @pytest.mark.parametrize("factor", [1.12, 1.18, 1.24])
 def test_a_slower_size_takes_little_of_a_short_call(factor, monkeypatch):
     """As convolutions over texts: 512 evaluations are slower than 256, and 2,000 are all."""

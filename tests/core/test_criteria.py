@@ -179,15 +179,6 @@ def test_curves_in_steps_are_parts_of_the_whole_curve():
     )
 
 
-def test_batch_size_changes_nothing():
-    values = numbers(3, 6)
-    found = [
-        monotonicity(values, random_game(6, n_rows=3, evaluations_per_batch=size)).tolist()
-        for size in (1, 7, 1000)
-    ]
-    assert found[0] == found[1] == found[2]
-
-
 def test_masked_log_odds():
     probability = from_function(lambda z: 1 / (1 + np.exp(-(z @ [3.0, -1.0, 0.5]))), 3)
     logs = type(probability)(np.log(probability.values))

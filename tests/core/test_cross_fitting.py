@@ -6,7 +6,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import end_points
 from shapley_adapters.estimators.cross_fitting import cross_fitted
-from shapley_adapters.estimators.pair_folds import _expected_numbers, draw_folds, pair_counts
+from shapley_adapters.estimators.pair_folds import draw_folds, pair_counts
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame, random_game
@@ -106,12 +106,6 @@ def test_folds_may_hold_whatever_is_left(n_players, budget, planned):
     assert smaller.n_folds >= min(3, budget // 2 - 1)
     check_folds(smaller, n_players)
     assert (np.isinf(draws.expected).sum(axis=0) <= 1).all()  # a size is completed once
-
-
-def test_sizes_with_a_pair_for_each_block_have_whole_numbers():
-    numbers = _expected_numbers(np.array([0.0, 9.4, 10.6]), 20, 8)
-    np.testing.assert_array_equal(numbers, np.round(numbers))
-    np.testing.assert_array_equal(numbers.sum(axis=0), [0, 9, 11])
 
 
 def test_pairs_differ():
@@ -214,16 +208,6 @@ def test_large_designs_are_predicted_through_their_first_values(weights, monkeyp
     np.testing.assert_allclose(
         found.values.sum(axis=1), found.grand_values - found.empty_values, atol=1e-10
     )
-
-
-def test_tolerance_stops_on_the_errors_of_the_draws():
-    table = tabulated("ReLU network", 10, 4)
-    game = TableGame(table[:, :, None])
-    settings = core.Settings(seed=0, tolerance=core.Tolerance(0.02))
-    found = core.estimate(game, core.OddGP(unbiased=True), settings)
-    assert found.evaluations.max() < 500
-    assert found.standard_errors.max() <= 0.02
-    assert np.abs(found.values - game_shapley_values(game)).max() < 0.08
 
 
 @pytest.mark.parametrize(("n_players", "budget"), [(3, 6), (4, 8), (4, 10), (4, 12), (4, 14)])

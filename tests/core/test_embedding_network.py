@@ -18,7 +18,6 @@ from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 from tests.helpers.reference_games import RowsGame  # noqa: E402
 
 N_PLAYERS = 5
-KNOTS = "trained.network.network.functions.knots"
 
 
 def of_steps(n_rows=300, seed=0):
@@ -104,13 +103,6 @@ def test_numbers_of_a_player_are_added():
     torch.testing.assert_close(sums[:, 1], every[:, [0, 2, 3]].sum(dim=1))
 
 
-def test_batches_do_not_matter():
-    game = of_steps()
-    amortized = fitted(game)
-    whole = explained(amortized, game)
-    np.testing.assert_allclose(explained(amortized, game, batch_size=7), whole, atol=2e-6)
-
-
 @pytest.mark.slow
 def test_steps_are_learned_better_than_by_dense_layers():
     game, new = of_steps(), of_steps(60, seed=1)
@@ -120,15 +112,6 @@ def test_steps_are_learned_better_than_by_dense_layers():
         for network in ("mlp", "embeddings")
     }
     assert errors["embeddings"] < 0.6 * errors["mlp"], errors
-
-
-def test_files_give_the_same_numbers(tmp_path):
-    game = of_steps()
-    amortized = fitted(game, options={"knots": 9, "rank": 4}, players=np.array([1, 0, 2, 3, 4]))
-    amortized.save(tmp_path / "a")
-    loaded = AmortizedShapley.load(tmp_path / "a")
-    assert loaded.description.options["players"] == [1, 0, 2, 3, 4]
-    np.testing.assert_array_equal(explained(loaded, game), explained(amortized, game))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from shapley_adapters import Hierarchy, PlayerTree, Settings, estimate
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.hierarchies.default_trees import tree_of_places, tree_of_words
 from shapley_adapters.pipeline.settings import checked_tolerance
-from tests.helpers.brute_force import shapley_values
 from tests.helpers.hierarchy_oracle import owen_values
 
 N_PLAYERS = 7
@@ -61,19 +60,14 @@ def run(nested=NESTED, budget=200, seed=0, n_rows=1, **options):
 
 @pytest.mark.parametrize(
     "nested",
-    [NESTED, [[0, 1, 2], [3, [4, [5, 6]]]], [6, [5, [4, [3, [2, [0, 1]]]]]]],
-    ids=["three levels", "uneven", "chain"],
+    [NESTED, [[0, 1, 2], [3, [4, [5, 6]]]], [6, [5, [4, [3, [2, [0, 1]]]]]], [*range(N_PLAYERS)]],
+    ids=["three levels", "uneven", "chain", "one level"],
 )
 def test_small_trees_are_exact(nested):
     found = run(nested)
     np.testing.assert_allclose(found.values[0], owen_values(nested, of_set), rtol=0, atol=1e-12)
     assert (found.standard_errors == 0).all()
     np.testing.assert_array_equal(found.unions, [range(N_PLAYERS)])
-
-
-def test_one_level_is_the_shapley_value():
-    found = run(list(range(N_PLAYERS))).values[0]
-    np.testing.assert_allclose(found, shapley_values(N_PLAYERS, of_set), rtol=0, atol=1e-12)
 
 
 def test_players_without_effect_are_left_out_of_the_tree():

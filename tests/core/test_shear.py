@@ -8,7 +8,6 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import end_points
-from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.estimators.shear.estimator import cooperator_count, stratum_weights
 from tests.helpers.brute_force import game_shapley_values
@@ -80,10 +79,6 @@ def test_n_evaluations_a_player_pay_for_log2_of_half_of_them(n_players, log_n):
         design = design_of(symmetric_scores(n_players), budget)
         assert len(design.stratum_weights) == 2 ** (log_n - 2)  # subsets in pairs
         assert (design.draws >= 1).all()
-
-
-def test_there_are_never_more_cooperators_than_other_players():
-    assert cooperator_count(4, 10_000) == 3
 
 
 @pytest.mark.parametrize("n_cooperators", range(1, 7))
@@ -355,12 +350,3 @@ def test_single_draws_take_the_highest_interaction_that_strata_tell_for_noise(
             values = members[:, 0] * signs[:, list(chosen)].prod(axis=1)
             solution = core.Shear(efficient=False).solve(design, values[None, :, None])
             assert (solution.standard_errors[0, 0, 0] > 0) == (set(chosen) == of_noise)
-
-
-def test_the_core_needs_no_other_setting_than_the_estimator():
-    """How cooperators are found is an option of the estimator: it cannot be left out."""
-    game = random_game(8, n_rows=2)
-    found = core.estimate(game, core.Shear(), core.Settings(seed=0, budget=40))
-    assert found.cooperators.tolist() == ["random"] * 2
-    with pytest.raises(InvalidArgumentError, match="cooperators"):
-        core.Shear(cooperators=None)  # type: ignore[arg-type] # wrong on purpose

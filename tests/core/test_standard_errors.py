@@ -11,6 +11,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
 from tests.helpers.reference_games import TableGame, from_function, random_game, smooth_game
+from tests.helpers.zoo import tabulated
 
 N_PLAYERS, N_SEEDS = 8, 200
 GAMES = {"smooth": smooth_game, "random": random_game}
@@ -131,27 +132,7 @@ def test_student_s_quantiles_widen_what_few_draws_tell():
     np.testing.assert_allclose(few.values - lower, width)
 
 
-def drawn_games(kind, n_rows=40, n_players=11):
-    """Return games in which a player's contribution often is the same in a few draws."""
-    rng = np.random.default_rng(3)
-    bits = ((np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1).astype(float)
-    games = []
-    for _ in range(n_rows):
-        sizes = rng.exponential(size=n_players)
-        if kind.startswith("vote"):
-            games.append((bits @ sizes > float(kind[5:]) * sizes.sum()).astype(float))
-        elif kind == "bankruptcy":
-            left = rng.uniform(0.3, 0.8) * sizes.sum()
-            games.append(np.maximum(0.0, left - (1 - bits) @ sizes))
-        elif kind == "airport":
-            games.append((bits * rng.lognormal(size=n_players)).max(axis=1))
-        else:  # the best of five paths of three edges
-            paths = [(rng.choice(n_players, 3, replace=False), rng.uniform()) for _ in range(5)]
-            games.append(np.max([p * bits[:, edges].prod(axis=1) for edges, p in paths], axis=0))
-    return TableGame(np.array(games)[:, :, None])
-
-
-@pytest.mark.parametrize("kind", ["vote 0.5", "vote 0.7", "bankruptcy", "airport", "paths"])
+@pytest.mark.parametrize("kind", ["vote", "airport (max)", "minimum of four", "second largest"])
 @pytest.mark.parametrize(
     ("estimator", "per_player"),
     [
@@ -163,7 +144,7 @@ def drawn_games(kind, n_rows=40, n_players=11):
 )
 def test_few_equal_draws_are_not_taken_for_certain(estimator, per_player, kind):
     """Before variances were pooled, intervals of votes held .17 to .8, of others .4 to .9."""
-    game = drawn_games(kind)
+    game = TableGame(tabulated(kind, 11, 40)[:, :, None])
     exact = game_shapley_values(game)
     held = []
     for n in per_player:

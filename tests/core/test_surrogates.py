@@ -162,10 +162,6 @@ def test_modules_of_one_s_own_are_copied(tmp_path):
     assert first.validation == again.validation
 
 
-def test_rows_may_be_views_in_any_order():
-    assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
-
-
 @pytest.mark.parametrize(
     ("rows", "network", "options"),
     [

@@ -125,20 +125,6 @@ def test_without_a_budget_the_limit_is_twenty_times_higher():
     assert core.default_budget(40, with_tolerance=True) == 12_800
 
 
-def test_players_set_aside_and_a_tolerance():
-    active = np.ones((2, M), dtype=bool)
-    active[1, :4] = False
-    values = random_game(M, n_rows=2).values
-    places = np.arange(2**M)
-    values[1] = values[1][places & ~0b1111]
-    row = next(row for row in STOPS if row.id == "shear, random")
-    game = TableGame(values, active=active)
-    result = row.estimate(game, budget=5000, tolerance=core.Tolerance(0.02))
-    assert (result.values[1, :4] == 0).all()
-    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=0.1)
-    assert result.standard_errors.max() <= 0.02
-
-
 def test_nothing_random_has_nothing_to_stop_for():
     row = next(row for row in ESTIMATORS if row.options.get("complement") == "none")
     with pytest.raises(InvalidArgumentError, match="complement='none'"):

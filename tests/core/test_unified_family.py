@@ -6,8 +6,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import capped_shares, kernel_mass
 from shapley_adapters.estimators.protocol import DesignRequest
-from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game, smooth_game
+from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game
 
 
 def run(estimator, game, budget, seed=0, **settings):
@@ -96,22 +95,6 @@ def test_without_replacement_sizes_are_drawn_in_their_proportions():
     mass = kernel_mass(n_players)[2:9]
     expected = (budget - 2 - 156) * mass / mass.sum()
     np.testing.assert_allclose(counts[3:10], expected, atol=4 * np.sqrt(0.25 / 200))
-
-
-@pytest.mark.parametrize("paired", [True, False])
-def test_without_replacement_errs_less_where_much_of_a_size_is_taken(paired):
-    game = smooth_game(9, n_rows=20, seed=2)
-    exact = game_shapley_values(game)
-    errors = [
-        np.mean(
-            [
-                (run(core.LeastSquares(paired, "kernel", way), game, 350, seed).values - exact) ** 2
-                for seed in range(30)
-            ]
-        )
-        for way in (True, False)
-    ]
-    assert errors[1] < 0.8 * errors[0]
 
 
 def test_normal_equations_without_replacement_are_unbiased():

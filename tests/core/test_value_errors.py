@@ -1,7 +1,5 @@
 """Values that are means of draws: the means, and the errors that they leave."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from shapley_adapters.estimators.graph.c_shapley import CShapley
 from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
 from shapley_adapters.estimators.graph.l_shapley import LShapley
 from shapley_adapters.estimators.graph.myerson import Myerson
-from shapley_adapters.estimators.odd_gp.estimator import _games
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
@@ -70,25 +67,6 @@ def test_all_draws_give_the_mean_without_errors(weighted, is_unbiased):
     expected = np.average(values, axis=2, weights=weights)
     np.testing.assert_allclose(means, expected, atol=1e-12)
     assert not errors.variances.any()
-
-
-def test_additive_games_of_background_rows_need_few_of_them():
-    """Main effects of each background row are control variates: nothing is left of such games."""
-    rng, table = np.random.default_rng(3), all_coalitions()
-    signs = np.where(table.coalitions[0], 1.0, -1.0)
-    values = np.einsum("cm,rmb->rcb", signs, rng.normal(size=(2, M, B)))[..., None]
-    drawn = draws_of(rng, 4)
-    drawn[:, table.coalitions[0].sum(axis=1) == 1] = True
-    drawn[:, table.coalitions[0].sum(axis=1) == M - 1] = True
-    draws = Draws(B, True, is_unbiased=True)
-    means, _ = draws.means(values.reshape(2, 2**M, -1), table, drawn)
-    np.testing.assert_allclose(means, values.mean(axis=2), atol=0.15)
-    plain = (
-        np.where(drawn[0][None, :, :, None], values, 0).sum(axis=2) / drawn[0].sum(axis=1)[:, None]
-    )
-    assert (
-        np.abs(means - values.mean(axis=2)).sum() < 0.1 * np.abs(plain - values.mean(axis=2)).sum()
-    )
 
 
 def drawn_pairs(rng, n_players, n_pairs, n_backgrounds, n_each):
@@ -158,8 +136,8 @@ def test_errors_of_means_are_stated_where_rows_differ_by_main_effects(n_backgrou
 def test_errors_of_means_are_as_large_as_stated(is_unbiased):
     """Over draws of background rows; and the mean is unbiased where that is asked for."""
     values, table = games_of_rows(n_rows=1, seed=5), all_coalitions()
-    exact = values.mean(axis=2)
-    offs, variances = [], []
+    exact, (first, second) = values.mean(axis=2), complements(table.coalitions[0])
+    offs, variances, parts = [], [], []
     for seed in range(400):
         drawn = draws_of(np.random.default_rng(seed), 5)
         means, errors = Draws(B, True, None, is_unbiased).means(
@@ -167,29 +145,23 @@ def test_errors_of_means_are_as_large_as_stated(is_unbiased):
         )
         offs.append((means - exact)[0, 2:, 0])
         variances.append(errors.variances[0, 2:, 0])
+        halves = (means - exact)[0, first[1:], 0] / 2, (means - exact)[0, second[1:], 0] / 2
+        parts.append(
+            [
+                (halves[0] - halves[1]) ** 2,
+                errors.odd[0, first[1:], 0],
+                (halves[0] + halves[1]) ** 2,
+                errors.even[0, first[1:], 0],
+            ]
+        )
     off, stated = np.array(offs), np.array(variances)
     ratio = (off**2).mean() / stated.mean()
     assert 0.75 < ratio < 1.25
+    odd, stated_odd, even, stated_even = np.mean(parts, axis=(0, 2))
+    assert 0.75 < odd / stated_odd < 1.25 and 0.75 < even / stated_even < 1.25
     z = off.mean(axis=0) / (off.std(axis=0, ddof=1) / np.sqrt(len(off)))
     if is_unbiased:
         assert np.abs(z).max() < 4.5
-
-
-def test_odd_and_even_parts_have_errors_of_their_own():
-    values, table = games_of_rows(n_rows=1, seed=6), all_coalitions()
-    first, second = complements(table.coalitions[0])
-    exact = values.mean(axis=2)[0, :, 0]
-    odd, even, stated_odd, stated_even = [], [], [], []
-    for seed in range(400):
-        drawn = draws_of(np.random.default_rng(seed), 5)
-        means, errors = Draws(B, True).means(values.reshape(1, 2**M, -1), table, drawn)
-        off = means[0, :, 0] - exact
-        odd.append((off[first] - off[second])[1:] / 2)
-        even.append((off[first] + off[second])[1:] / 2)
-        stated_odd.append(errors.odd[0, first[1:], 0])
-        stated_even.append(errors.even[0, first[1:], 0])
-    for found, stated in ((odd, stated_odd), (even, stated_even)):
-        assert 0.75 < (np.array(found) ** 2).mean() / np.mean(stated) < 1.25
 
 
 def test_answers_of_a_random_model():
@@ -325,14 +297,6 @@ def covariance_of_values(coalitions, rng):
         both[:, one] = (of_pair[0, 0] - of_pair[1, 1]) / 4
         both[:, other] = -both[:, one]
     return covariance, ValueErrors(odd, even, both)
-
-
-def test_values_without_complements_keep_the_covariances_of_their_errors():
-    design, rng = core.OddGP().design(request_of(8, 12)), np.random.default_rng(0)
-    covariance, errors = covariance_of_values(design.table.coalitions[0], rng)
-    games: Any = _games(design, rng.normal(size=(1, 12, 1)), errors)
-    order = np.concatenate([[0, 1], design.draws.positions[:, 0]])
-    np.testing.assert_allclose(games.errors(0, 0), covariance[np.ix_(order, order)], atol=1e-12)
 
 
 def test_orders_without_any_error_have_no_limit_of_freedom():
