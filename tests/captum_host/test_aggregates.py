@@ -7,7 +7,6 @@ import captum.attr
 import numpy as np
 import pytest
 import torch
-from captum.metrics import sensitivity_max
 
 import captum_ext
 from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
@@ -83,35 +82,10 @@ def test_neighbours_are_attributed_once_for_each_target_and_model():
     torch.testing.assert_close(direct.attribute(X, target=1), 3 * before, **EXACT)
 
 
-def test_sensitivity_of_ava_is_lower():
-    """With captum's own metric, on a function that is rugged on the scale of the radius."""
-
-    def rugged(x):
-        return torch.sin(30 * x[:, 0]) * x[:, 1] + x[:, 0]
-
-    data, x = examples(400, 2, seed=5), examples(40, 2)
-    plain = Exact(rugged)
-    ava = AVA(plain, data)
-    levels = []
-    for method in (plain, ava):
-        torch.manual_seed(0)
-        levels.append(sensitivity_max(method.attribute, x, perturb_radius=0.1).mean())
-    assert levels[1] < 0.7 * levels[0]
-    torch.manual_seed(0)
-    nothing = sensitivity_max(ava.attribute, x, lambda t: t)
-    assert (nothing == 0).all()
-
-
 def test_embeddings_choose_the_neighbours():
     found = AVA(doubled, DATA, n_neighbors=1, embed=lambda t: t[:, :1]).attribute(X)
     nearest = (X[:, :1] - DATA[:, 0]).abs().argmin(dim=1)
     torch.testing.assert_close(found, 2 * DATA[nearest], **EXACT)
-
-
-def test_rows_of_the_data_explain_themselves():
-    torch.testing.assert_close(AVA(doubled, DATA).attribute(DATA), 2 * DATA, **EXACT)
-    ava = AVA(doubled, DATA, at_zero="leave_out", n_neighbors=1)
-    assert (ava.attribute(DATA) - 2 * DATA).abs().amax(1).min() > 0
 
 
 # --- aggregates of methods ---
@@ -149,28 +123,18 @@ def test_weights_are_learned():
     learned = method.learn(X, lambda g: ((g - 0.5 * X.numpy()) ** 2).sum(1))
     np.testing.assert_allclose(learned.weights, [0.5, 0.5], atol=1e-4)
     close(method.attribute(X), core.Convex(learned.weights)([2 * X, -X]).values)
-    simple = Convex([lambda x: x, lambda x: x**5])
-    simple.learn(DATA)
-    assert (
-        simple.learned_weights.loss.mean()
-        <= simple.learned_weights.candidate_losses.mean(1).min() + 1e-12
-    )
 
 
 def test_weights_are_learned_for_sensitivity():
-    method = Convex([lambda x: (9 * x).sin(), lambda x: 2 * x, lambda x: x**3])
-    around = Neighbourhood(0.1, keep="all")
-    learned = method.learn(DATA, "sensitivity", neighbourhood=around, seed=3)
-    assert (learned.loss.mean() <= learned.candidate_losses.mean(1) + 1e-12).all()
-    found = captum_ext.criteria.sensitivity(method.attribute, DATA, around, seed=3)
-    np.testing.assert_allclose(found.average, learned.loss, atol=1e-10)
     classes = THREE(DATA).argmax(1)
     by_class = Convex([Exact(THREE), captum.attr.InputXGradient(THREE)])
-    learned = by_class.learn(DATA, "sensitivity", neighbourhood=Neighbourhood(0.3), target=classes)
+    near = Neighbourhood(0.3)
+    learned = by_class.learn(DATA, "sensitivity", neighbourhood=near, target=classes, seed=3)
     found = captum_ext.criteria.sensitivity(
-        by_class.attribute, DATA, Neighbourhood(0.3), forward_func=THREE, target=classes
+        by_class.attribute, DATA, near, forward_func=THREE, target=classes, seed=3
     )
     np.testing.assert_allclose(found.average, learned.loss, atol=1e-6)
+    assert (learned.loss.mean() <= learned.candidate_losses.mean(1) + 1e-12).all()
 
 
 def test_several_outputs_are_combined_one_by_one():
@@ -185,21 +149,8 @@ def test_several_outputs_are_combined_one_by_one():
         torch.testing.assert_close(found[:, output], LowComplexity(methods).attribute(X), **EXACT)
 
 
-def test_whole_numbers_of_numpy_are_budgets_to_share():
-    asked = []
-
-    def member(inputs, n_samples):
-        asked.append(n_samples)
-        return inputs
-
-    for budget in (100, np.int64(100)):
-        Centroid([member, member]).attribute(X, n_samples=budget)
-    assert asked == [50, 50, 50, 50]
-    with pytest.raises(BudgetError, match="at least 2"):
-        Centroid([member, member]).attribute(X, n_samples=np.int32(1))
-
-
-def test_the_budget_is_shared():
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_the_budget_is_shared(kind):
     calls = []
 
     def counted(x):
@@ -208,12 +159,12 @@ def test_the_budget_is_shared():
 
     x = examples(1, 12)
     method = Centroid([OddGP(counted, seed=0), Shear(counted, seed=0, cooperators="random")])
-    method.attribute(x, n_samples=200)
+    method.attribute(x, n_samples=kind(200))
     assert 150 < sum(calls) <= 1.05 * 200  # the rest looks for random answers
     with pytest.raises(BudgetError, match="which 2 share"):
         Centroid(method.attribution_methods[::-1]).attribute(x, n_samples=20)
     with pytest.raises(BudgetError, match="at least 2"):
-        method.attribute(x, n_samples=1)
+        method.attribute(x, n_samples=kind(1))
 
 
 def test_orders_are_no_share_of_a_budget_of_evaluations():

@@ -145,7 +145,8 @@ def test_groups_and_images():
     net = nn.Sequential(nn.Flatten(), network(64, 2)).double().eval()
     x = examples(60, 1, 8, 8)
     mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
-    sim = SimShap(net, student="unet", student_options={"depth": 1}, epochs=2, seed=0)
+    options: dict[str, Any] = {"student": "unet", "student_options": {"depth": 1}}
+    sim = SimShap(net, surrogate=True, epochs=2, seed=0, **options)
     made = sim.fit(x, feature_mask=mask).attribute(x[:3], target=1, feature_mask=mask)
     assert made.shape == (3, 1, 8, 8)
     cells = made[:, 0].unfold(1, 2, 2).unfold(2, 2, 2).flatten(3)
@@ -244,21 +245,12 @@ beyond = pytest.mark.filterwarnings("ignore:.* unlike the rows that the network 
 
 
 @beyond
-@pytest.mark.parametrize("target", [None, 1])
-def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, target):
-    x = examples(60, N, seed=5)
-    values, errors = fitted.attribute(x, target=target, return_standard_error=True)
-    assert errors.shape == values.shape
-    truth = Exact(net).attribute(x, target=target)
-    assert ((values - truth).abs() <= 2.5 * errors).double().mean() > 0.88
-    doubled = fitted.attribute(1.5 * x, target=target, return_standard_error=True)[1]
-    assert doubled.mean() > errors.mean()
-
-
-@beyond
 def test_tolerance_and_zero(fitted):
     x = examples(40, N, seed=6)
-    _, errors = fitted.attribute(x, return_standard_error=True)
+    values, errors = fitted.attribute(x, return_standard_error=True)
+    assert errors.shape == values.shape == (40, 3, N)
+    of_one = fitted.attribute(x, target=1, return_standard_error=True)[1]
+    torch.testing.assert_close(of_one, errors[:, 1])
     tolerance = float(errors.amax(dim=(1, 2)).median())
     _, refined = fitted.attribute(x, tolerance=tolerance, return_standard_error=True)
     assert refined.max() <= tolerance * 1.0001
@@ -490,19 +482,6 @@ def test_one_is_made_where_it_is_asked_for(tmp_path):
     torch.testing.assert_close(again.attribute(KINDS), fast.attribute(KINDS), rtol=0, atol=0)
     with pytest.raises(InvalidArgumentError, match="another model"):
         Surrogate.load(tmp_path / "surrogate", model=lambda x: of_kinds(x) + 1)
-
-
-def test_images_with_superpixels():
-    images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
-    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 2), nn.Softmax(dim=1)).eval()
-    options: dict[str, Any] = {"network": "unet", "network_options": {"depth": 1, "width": 4}}
-    sim = SimShap(net, surrogate=True, student="unet", epochs=2, seed=0)
-    made = sim.fit(images, feature_mask=mask).attribute(images[:3], target=1, feature_mask=mask)
-    assert made.shape == (3, 3, 8, 8)
-    assert sim.surrogate.validation.loss == "kl"
-    own = Surrogate(net, epochs=1, seed=0, **options).fit([images], feature_mask=mask)
-    assert own(images).shape == (60, 2)
 
 
 def test_wrong_calls_of_surrogates():

@@ -4,7 +4,8 @@ import copy
 import inspect
 import random
 import re
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
 
 import captum.attr
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from captum.attr import NoiseTunnel
 
 import captum_ext
-from captum_ext import Exact, RandomOrder, Shear
+from captum_ext import Exact, OddGP, RandomOrder, Shear
 from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import examples, network
 
@@ -103,8 +104,9 @@ def test_noise_tunnel_refuses_standard_errors(method):
 # The caller's state
 
 
-@every_method
-def test_model_inputs_and_generators_are_left_as_found(method):
+@pytest.mark.parametrize("method", [*METHODS, partial(OddGP, gradients=True)])
+@pytest.mark.parametrize("mode", [nullcontext, torch.no_grad])
+def test_model_inputs_and_generators_are_left_as_found(method, mode):
     net = network(N_FEATURES, activation=torch.nn.ReLU)
     net[0].weight.requires_grad_(False)
     net[2].weight.grad = torch.full_like(net[2].weight, 7.0)
@@ -114,7 +116,9 @@ def test_model_inputs_and_generators_are_left_as_found(method):
     baseline = torch.full((1, N_FEATURES), 0.3, dtype=torch.float64).requires_grad_()
     copies = x.detach().clone(), baseline.detach().clone()
     generators = torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002 that is the one
-    method(net).attribute(x, baselines=baseline, **budget(method))
+    with mode():
+        made = method(net).attribute(x, baselines=baseline, **budget(method))
+    assert not made.requires_grad
     assert torch.equal(torch.get_rng_state(), generators[0])
     np.testing.assert_equal(np.random.get_state(legacy=False), generators[1])  # noqa: NPY002
     assert random.getstate() == generators[2]
@@ -122,27 +126,14 @@ def test_model_inputs_and_generators_are_left_as_found(method):
     assert [p.grad is None for p in net.parameters()] == [True, True, False, True]
     assert (net[2].weight.grad == 7).all()
     assert all(torch.equal(state[name], value) for name, value in net.state_dict().items())
-    assert not any(module.training or module._forward_hooks for module in net.modules())
+    hooks = [(module._forward_hooks, module._backward_hooks) for module in net.modules()]
+    assert not any(map(any, hooks)) and not any(module.training for module in net.modules())
     for given, before in zip((x, baseline), copies, strict=True):
         assert given.requires_grad and given.grad is None
         assert torch.equal(given, before)
 
 
 # What a call reports
-
-
-def test_last_estimate_is_that_of_the_last_call():
-    x, net = examples(3, N_FEATURES), network(N_FEATURES)
-    assert RandomOrder(net).last_estimate is None
-    attribution: Any = RandomOrder(net, seed=5)
-    attribution.attribute(x, n_samples=100)
-    estimate = attribution.last_estimate
-    assert estimate.seed == 5
-    np.testing.assert_allclose(estimate.grand_values, net(x).detach(), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(estimate.empty_values, net(0 * x).detach(), rtol=0, atol=1e-12)
-    attribution.attribute(x[:1], n_samples=100)
-    assert attribution.last_estimate.evaluations.shape == (1,)
-    assert estimate.evaluations.shape == (3,)
 
 
 @every_random

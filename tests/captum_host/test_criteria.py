@@ -6,7 +6,7 @@ import pytest
 import torch
 from captum.metrics import sensitivity_max
 
-from captum_ext import BaselineDistribution, Exact, PerExample, Shared, criteria
+from captum_ext import BaselineDistribution, Exact, criteria
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import examples, network
@@ -54,25 +54,6 @@ def test_criteria_of_games_are_those_of_the_definition(as_tuple):
         np.testing.assert_allclose(monotone[row], criteria_oracle.monotonicity(own, value))
         np.testing.assert_allclose(inserted.values[row], criteria_oracle.insertion(own, value))
         np.testing.assert_allclose(deleted.values[row], criteria_oracle.deletion(own, value))
-
-
-@pytest.mark.parametrize("n_examples", [2, 3])
-def test_edge_indices_belong_to_no_example(n_examples):
-    """An edge index has two rows, for two examples, too; captum repeats neither."""
-    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
-
-    def explain(inputs, additional_forward_args=None):
-        sources, sinks = additional_forward_args
-        return inputs * (inputs[:, sources] * inputs[:, sinks]).sum(1, keepdim=True)
-
-    around = Neighbourhood(0.1, keep="all")
-    x, given = examples(n_examples, 3), Shared(edges)
-    found = criteria.sensitivity(explain, x, around, additional_forward_args=given)
-    alone = criteria.sensitivity(explain, x[:1], around, additional_forward_args=given)
-    torch.testing.assert_close(found.average[:1], alone.average)
-    for of_examples in (torch.ones(2, 3), edges, PerExample(edges)):
-        with pytest.raises(InvalidArgumentError, match=r"a row for each of the 2.*Shared"):
-            criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
 
 
 def test_distributions_of_baselines_belong_to_no_example():

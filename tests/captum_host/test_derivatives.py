@@ -129,21 +129,6 @@ def pairs_of_example(x):
 # What "auto" picks
 
 
-def test_auto_leaves_models_alone_that_take_one_example_at_a_time():
-    # perturbations_per_eval=1 is what users of such models pass. Straight pieces, so that first
-    # derivatives at M + 1 points are what it comes to.
-    net, x = network(N_FEATURES, activation=nn.ReLU), examples(1, N_FEATURES)
-
-    def forward(z):
-        if len(z) != 1:
-            raise ValueError("one at a time")
-        return net(z)[:, 0]
-
-    made = Shear(forward, seed=0).attribute(x, n_samples=BUDGET, perturbations_per_eval=1)
-    total = forward(x) - forward(0 * x)
-    torch.testing.assert_close(made.sum(dim=1), total.detach(), rtol=0, atol=1e-10)
-
-
 # What was asked for explicitly
 
 # Networks by themselves are in `tests/parity/test_derivative_table.py`; all of them are compared
@@ -326,29 +311,3 @@ def test_layers_that_change_in_training(layer, name):
 
 
 # --- as a prior of odd Gaussian-process regression ---
-
-
-def prior_run(forward_func, inputs, cooperators, n_samples=60, **arguments):
-    options = {"cooperators": cooperators, "gradients": False, "seed": 0}
-    attribution = OddGP(forward_func, **options)
-    return attribution.attribute(inputs, n_samples=n_samples, **arguments), attribution
-
-
-def test_a_prior_from_second_derivatives_lowers_the_error_at_small_budgets():
-    ratios = []
-    for seed in range(6):
-        net = network(N_FEATURES, activation=nn.ELU, seed=seed)
-        x = examples(8, N_FEATURES, seed=seed)
-        exact = Exact(net).attribute(x, n_samples=2**N_FEATURES)
-        errors = [(prior_run(net, x, way)[0] - exact).abs().sum() for way in ("auto", None)]
-        ratios.append(float(errors[0] / errors[1]))
-    assert np.mean(ratios) + 2 * np.std(ratios) / 6**0.5 < 1
-
-
-def test_differences_and_scores_of_one_s_own_are_priors_too():
-    net, x = network(N_FEATURES), examples(2, N_FEATURES)
-    _, found = prior_run(net, x, "difference", n_samples=150)
-    assert set(found.last_estimate.cooperators) == {"difference"}
-    assert (found.last_estimate.evaluations <= 150).all()
-    _, found = prior_run(net, x, np.ones((N_FEATURES, N_FEATURES)))
-    assert set(found.last_estimate.cooperators) == {"array"}

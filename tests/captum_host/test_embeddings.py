@@ -122,25 +122,6 @@ def test_layers_in_training_mode_are_named():
         method.attribute(sentences(1), PAD, target=0)
 
 
-def test_transformers_embeddings_are_found():
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
-    )
-    bert = transformers.BertForSequenceClassification(config).eval()
-    ids = sentences()
-    mask = torch.ones_like(ids)
-
-    def scores(ids, mask):
-        return bert(ids, attention_mask=mask).logits
-
-    method = EmbeddingAttribution(OddGP(scores, gradients=True), bert.get_input_embeddings())
-    found = method.attribute(ids, PAD, 1, mask, n_samples=64)
-    expected = Exact(scores).attribute(ids, PAD, 1, mask)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
 def first(net, ids):
     return net(ids)[:, 0]
 

@@ -13,7 +13,6 @@ from torch.utils.data import DataLoader, TensorDataset
 from captum_ext import (
     AVA,
     Centroid,
-    Convex,
     Exact,
     OddGP,
     PerExample,
@@ -182,6 +181,11 @@ def test_criteria():
         )
         right = criteria.sensitivity(bound.attribute, x, around, rows_per_call=4)
         assert found.average.tolist() == right.average.tolist()
+    for of_examples in (torch.ones(2, 3), EDGES, PerExample(EDGES)):
+        with pytest.raises(InvalidArgumentError, match=r"a row for each of the 2.*Shared"):
+            criteria.sensitivity(
+                Exact(forward).attribute, x, around, additional_forward_args=of_examples
+            )
 
 
 # Aggregates and networks explain other rows than the examples
@@ -224,17 +228,6 @@ def test_centroids():
             Centroid([Exact(forward), method]).attribute(
                 X[:2], additional_forward_args=Shared(EDGES)
             )
-
-
-def test_weights_learned_from_neighbours():
-    around = Neighbourhood(0.1, keep="all")
-    marked = Convex([Exact(forward), Shear(forward, seed=0)])
-    bound = Convex([Exact(lambda x: forward(x, EDGES)), Shear(lambda x: forward(x, EDGES), seed=0)])
-    found = marked.learn(
-        X[:2], "sensitivity", neighbourhood=around, additional_forward_args=Shared(EDGES)
-    )
-    right = bound.learn(X[:2], "sensitivity", neighbourhood=around)
-    torch.testing.assert_close(torch.as_tensor(found.weights), torch.as_tensor(right.weights))
 
 
 def test_trained_networks_take_what_all_examples_share():

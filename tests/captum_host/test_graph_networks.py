@@ -81,26 +81,6 @@ def test_copies_do_not_mix(method):
     check(method, StackedGraphs(network, edge_index), alone, nodes, edge_index)
 
 
-def test_what_belongs_to_edges_is_repeated():
-    network, (nodes, edge_index) = seeded(PooledMessages()), molecules()
-    weights = torch.linspace(-1, 2, edge_index.shape[1], dtype=torch.float64)
-    model = StackedGraphs(network, edge_index, edge_arguments={"edge_weight": weights})
-    check(
-        "Myerson", model, one_at_a_time(network, edge_index, edge_weight=weights), nodes, MOLECULE
-    )
-
-
-def test_outputs_of_nodes():
-    network, (nodes, edge_index) = seeded(PooledMessages(pooled=False)), molecules()
-    for node in (0, N_ATOMS - 1):
-        model = StackedGraphs(network, edge_index, node=node)
-
-        def alone(x, node=node):
-            return network(x[0], edge_index)[node : node + 1, 1]
-
-        check("Myerson", model, alone, nodes, edge_index)
-
-
 def test_all_copies_go_in_one_pass():
     sizes = []
     network, (nodes, edge_index) = seeded(PooledMessages()), molecules()
@@ -175,14 +155,6 @@ def convolutions(package):
 
     nodes, edge_index = molecules()
     return seeded(Network()), package.data.Data(x=nodes[0], edge_index=edge_index)
-
-
-@pytest.mark.filterwarnings("default:::torch_geometric")
-@each_method
-def test_nodes_of_pytorch_geometric(method):
-    network, data = convolutions(geometric())
-    alone = one_at_a_time(network, data.edge_index)
-    check(method, StackedGraphs(network, data.edge_index), alone, data.x[None], data)
 
 
 def test_the_explainer_of_pytorch_geometric():

@@ -72,13 +72,6 @@ def test_errors_of_zero_and_unknown_errors_are_drawn(unknown):
     draw_unshown(values * 0, errors * 0)
 
 
-def test_similar_errors_have_different_colours():
-    values, errors = image(channels=1)
-    _, (_, picture) = draw_unshown(values, 0.8 + 0.2 * (errors > np.median(errors)))
-    colours = picture.cmap(picture.norm(picture.get_array()))[..., :3]
-    assert np.ptp(colours.reshape(-1, 3), axis=0).max() > 0.4
-
-
 def test_arguments_of_captum_pass_through():
     values, errors = image()
     original = np.random.default_rng(1).random(values.shape)

@@ -45,17 +45,6 @@ def test_features_are_those_of_the_mask():
     torch.testing.assert_close(matrices.sum(dim=-1), of_ids)
 
 
-def test_several_inputs_share_a_matrix():
-    first, second = examples(2, 4).double(), examples(2, 5).double()
-
-    def joined(a, b):
-        return product(torch.cat([a, b], dim=1))
-
-    together = OddGP(product, seed=0).interactions(torch.cat([first, second], dim=1))
-    apart = OddGP(joined, seed=0).interactions((first, second))
-    torch.testing.assert_close(apart, together)
-
-
 @pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
 def test_both_hosts_agree(index):
     x = examples(3, N_FEATURES).double()

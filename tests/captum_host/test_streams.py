@@ -188,13 +188,6 @@ def test_arguments_that_depend_on_the_chunk_are_refused(options, words, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_empty_batches_change_nothing(tmp_path):
-    batches = [X[:5], torch.empty(0, N_FEATURES, dtype=torch.float64), X[5:]]
-    options = {"n_samples": BUDGET, "target": 0}
-    stream = method().attribute_stream(iter(batches), tmp_path / "a.npz", chunk_size=20, **options)
-    assert_same_rows(stream, method().attribute(X, **options))
-
-
 def stopping_after(n_rows):
     """Yield rows, and raise Ctrl-C's error after some of them."""
     yield from X[:n_rows].split(3)
