@@ -40,6 +40,20 @@ class Recorder:
         return [len(call[0]) for call in self.calls]
 
 
+def game_of(function, example, baseline=None, mask=None):
+    """Return the game of one example, its players given by a mask of its numbers, or these."""
+    baseline = torch.zeros_like(example) if baseline is None else baseline
+    mask = torch.arange(example.numel()).reshape(example.shape) if mask is None else mask
+
+    def value(members):
+        present = torch.isin(mask, torch.tensor(sorted(members), dtype=mask.dtype))
+        masked = torch.where(present.expand_as(example), example, baseline)
+        with torch.no_grad():
+            return function(masked[None])[0].double().numpy()
+
+    return value
+
+
 def oracle(forward_func, inputs, baselines, masks=None, additional=()):
     """Return the Shapley values of each number of the inputs by the definition.
 

@@ -9,7 +9,7 @@ from captum.metrics import sensitivity_max
 from captum_ext import BaselineDistribution, Exact, criteria
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
-from tests.captum_host.networks import examples, network
+from tests.captum_host.networks import examples, game_of, network
 from tests.helpers import criteria_oracle
 
 THREE = network(5, 3)
@@ -27,17 +27,6 @@ def doubled(inputs):
 ALL = Neighbourhood(1.0, keep="all")
 
 
-def game(row, target=1, baseline=0.5):
-    def value(coalition):
-        masked = torch.full((1, 5), baseline, dtype=torch.float64)
-        for column in coalition:
-            masked[0, column] = X[row, column]
-        with torch.no_grad():
-            return THREE(masked)[0, target].numpy()
-
-    return value
-
-
 @pytest.mark.parametrize("as_tuple", [False, True])
 def test_criteria_of_games_are_those_of_the_definition(as_tuple):
     attributions, inputs = examples(4, 5, seed=8), X
@@ -48,7 +37,8 @@ def test_criteria_of_games_are_those_of_the_definition(as_tuple):
     monotone = criteria.monotonicity(*arguments)
     inserted, deleted = (criteria.insertion_curve(*arguments), criteria.deletion_curve(*arguments))
     for row in range(4):
-        own, value = attributions[row].tolist(), game(row)
+        own = attributions[row].tolist()
+        value = game_of(lambda x: THREE(x)[:, 1], X[row], torch.tensor(0.5).double())
         expected = criteria_oracle.subset_faithfulness(own, value, 2)
         np.testing.assert_allclose(faithful[row], expected, atol=1e-10)
         np.testing.assert_allclose(monotone[row], criteria_oracle.monotonicity(own, value))

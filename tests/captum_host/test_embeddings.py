@@ -18,6 +18,7 @@ from captum_ext import (
     SimShap,
 )
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
+from tests.captum_host.networks import game_of
 from tests.helpers.brute_force import shapley_values
 
 N_TOKENS, PAD = 6, 0
@@ -45,13 +46,8 @@ def sentences(n=2, n_tokens=N_TOKENS):
 
 def exact(net, ids, absent, groups, *arguments):
     """Return the values of groups of tokens of one sentence, (M, 2), by masked ids."""
-
-    def value(coalition):
-        is_present = np.isin(groups, list(coalition))
-        masked = torch.where(torch.from_numpy(is_present), ids, absent)[None]
-        return net(masked, *arguments)[0].detach().numpy()
-
-    return shapley_values(groups.max() + 1, value)
+    game = game_of(lambda masked: net(masked, *arguments), ids, absent, groups)
+    return shapley_values(int(groups.max()) + 1, game)
 
 
 @pytest.mark.parametrize("method", [Exact, OddGP, Best, Shear])
@@ -59,7 +55,7 @@ def test_values_are_those_of_masked_ids(method):
     net, ids = Reader(), sentences()
     found = EmbeddingAttribution(method(net), net.words).attribute(ids, PAD, n_samples=64)
     for row in (0, 1):
-        expected = exact(net, ids[row], torch.tensor(PAD), np.arange(N_TOKENS))
+        expected = exact(net, ids[row], torch.tensor(PAD), torch.arange(N_TOKENS))
         np.testing.assert_allclose(found[row].T, expected, atol=1e-12)
 
 
@@ -73,7 +69,7 @@ def test_groups_baselines_and_arguments_belong_to_examples():
     found, errors = method.attribute(*called, return_standard_error=True)
     assert found.shape == errors.shape == (2, 2, N_TOKENS)
     for row in (0, 1):
-        arguments = ids[row], absent[row], groups[row].numpy(), 1.0, lengths[row : row + 1]
+        arguments = ids[row], absent[row], groups[row], 1.0, lengths[row : row + 1]
         np.testing.assert_allclose(found[row], exact(net, *arguments)[groups[row]].T, atol=1e-12)
     per_player = method.attribute(*called, return_input_shape=False)
     np.testing.assert_array_equal(found[0], per_player[0][:, groups[0]])

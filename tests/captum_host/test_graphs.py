@@ -11,6 +11,7 @@ from captum.attr import TextTemplateInput
 
 from captum_ext import CShapley, LShapley, Myerson, PlayerGraph
 from shapley_adapters.errors import InvalidArgumentError
+from tests.captum_host.networks import game_of
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -41,18 +42,6 @@ def smooth(x):
     flat = x.reshape(len(x), -1)
     weights = torch.linspace(-1, 1, flat.shape[1], dtype=x.dtype)
     return torch.tanh(flat @ weights) + torch.sin(flat.roll(1, 1) * flat).sum(1)
-
-
-def game_of(function, example, baseline, mask):
-    """Return the game of one example, its players given by a mask of its numbers."""
-
-    def value(members):
-        present = torch.isin(mask, torch.tensor(sorted(members), dtype=mask.dtype))
-        masked = torch.where(present.expand_as(example), example, baseline)
-        with torch.no_grad():
-            return function(masked[None])[0].double().numpy()
-
-    return value
 
 
 def examples(*shape):

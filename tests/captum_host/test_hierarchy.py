@@ -6,6 +6,7 @@ import torch
 
 from captum_ext import Hierarchy, PlayerTree
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.captum_host.networks import game_of
 from tests.helpers.hierarchy_oracle import owen_values
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -20,14 +21,7 @@ def forward(x):
 
 def oracle(nested, example, target=0):
     """Return the values of a hierarchy of the numbers of an example, the others being zero."""
-
-    def value(members):
-        present = torch.zeros(example.numel(), dtype=torch.bool)
-        present[list(members)] = True
-        masked = torch.where(present, example.reshape(-1), torch.zeros(()))
-        return forward(masked.reshape(1, *example.shape))[0, target].item()
-
-    return owen_values(nested, value)
+    return owen_values(nested, game_of(lambda x: forward(x)[:, target], example))
 
 
 def test_tables_need_a_hierarchy_and_are_exact():

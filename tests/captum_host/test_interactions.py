@@ -7,7 +7,7 @@ import torch
 
 import shap_ext
 from captum_ext import Best, Exact, LeastSquares, OddGP, RandomOrder
-from tests.captum_host.networks import examples, network
+from tests.captum_host.networks import examples, game_of, network
 from tests.helpers.interaction_oracles import semivalues_by_sizes, set_interactions
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -81,22 +81,12 @@ def test_linear_networks_in_single_precision_have_no_discoveries(n_features):
     assert method.last_estimate.rank_interactions().n_discoveries == 0
 
 
-def value_of(row):
-    def value(present):
-        masked = torch.zeros_like(row)
-        for feature in present:
-            masked[feature] = row[feature]
-        return float(product(masked[None]))
-
-    return value
-
-
 @pytest.mark.parametrize("method", [OddGP, Best, Exact])
 def test_larger_sets_are_those_of_the_definition(method):
     x = examples(2, 5).double()
     n_samples = None if method is Exact else 32
     found = method(product).set_interactions(x, index="k-SII", order=3, n_samples=n_samples)
-    truth = set_interactions("k-SII", 3, 5, value_of(x[1]))
+    truth = set_interactions("k-SII", 3, 5, game_of(product, x[1]))
     np.testing.assert_allclose(found.values[1, :, 0], list(truth.values()), atol=1e-10)
     frame = found.strongest(1, row=1)
     best = max(truth, key=lambda s: abs(truth[s]))
@@ -113,7 +103,7 @@ def test_semivalues_have_the_form_of_attributions(method):
     )
     shares = scipy.stats.betabinom(4, 1, 4).pmf(np.arange(5))
     for row, found in zip(x, values, strict=True):
-        truth = semivalues_by_sizes(shares, 5, value_of(row))
+        truth = semivalues_by_sizes(shares, 5, game_of(product, row))
         np.testing.assert_allclose(found.numpy(), truth, atol=1e-10)
     assert not errors.any()
     total = explain.attribute(x, n_samples=n_samples).sum(dim=1)  # Shapley values again
