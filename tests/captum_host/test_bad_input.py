@@ -27,9 +27,7 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
-    NonFiniteValueError,
     ShapleyExtError,
-    ShapleyExtWarning,
 )
 from tests.captum_host.networks import Recorder, examples, network
 
@@ -212,30 +210,6 @@ def test_wrong_calls(raises, names, method, forward_func, inputs, arguments):
     assert isinstance(caught.value, BUILT_IN[raises])
 
 
-@pytest.mark.parametrize("method", [Exact, Shear])
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")], ids=str)
-def test_outputs_that_are_not_finite(method, bad):
-    # Only where the third feature is present in the second example.
-    def forward(x):
-        return torch.where(x[:, 2] == X[1, 2], bad, x.sum(dim=1))
-
-    with pytest.raises(NonFiniteValueError, match=f"row 1, output 0, is {bad}") as caught:
-        method(forward, seed=0).attribute(X)
-    assert type(caught.value) is NonFiniteValueError
-    assert isinstance(caught.value, ArithmeticError)
-
-
-def test_errors_of_the_model_itself_are_not_dressed_up():
-    class OddError(Exception):
-        pass
-
-    def forward(_x):
-        raise OddError("mine")
-
-    with pytest.raises(OddError, match="mine"):
-        Exact(forward).attribute(X)
-
-
 def test_a_failed_call_leaves_the_method_usable():
     method = Exact(NET, seed=0)
     wanted = method.attribute(X, target=0)
@@ -244,12 +218,6 @@ def test_a_failed_call_leaves_the_method_usable():
         method.attribute(X, target=7)
     assert method.last_estimate is before
     assert torch.equal(method.attribute(X, target=0), wanted)
-
-
-def test_one_class_catches_them_all_and_the_warnings():
-    for error in (*BUILT_IN, NonFiniteValueError):
-        assert issubclass(error, ShapleyExtError)
-    assert issubclass(ShapleyExtWarning, UserWarning)
 
 
 @pytest.mark.parametrize("batch", [False, True])

@@ -82,19 +82,6 @@ def test_gradients_of_several_baselines_are_means():
     assert counted.with_gradients == 5 * estimate.backward_passes.sum()
 
 
-@pytest.mark.parametrize("n_samples", [10, 31, 100, 400])
-def test_a_pass_counts_as_three_evaluations(n_samples):
-    counted = Counted(lambda x: network()(x)[:, 0])
-    method = OddGP(counted, gradients=True, seed=0)
-    method.attribute(examples(2), n_samples=n_samples)
-    found = method.last_estimate
-    spent = found.evaluations.sum()
-    assert (found.evaluations <= n_samples).all()
-    assert found.backward_passes.sum() == counted.with_gradients
-    assert 3 * counted.with_gradients + counted.without == spent + found.check_evaluations
-    assert found.model_rows.sum() == spent - 2 * counted.with_gradients
-
-
 @pytest.mark.parametrize("kind", [nn.Tanh, nn.ReLU, nn.GELU])
 def test_networks_err_less_than_by_values_alone_and_bars_hold(kind):
     net, x = network(kind), examples(4)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
-import shap
-from sklearn.ensemble import RandomForestRegressor
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
@@ -43,41 +41,10 @@ def draws(n_players, budget, seed=0):
     return LEARNED.design(request).draws_of_row(0)
 
 
-def test_forests_without_derivatives_err_less_than_by_random_orders_or_plain_shear():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 9))
-    target = np.sin(2 * x[:, 0]) * x[:, 1] + np.maximum(x[:, 2], x[:, 3]) + x[:, 4:].mean(axis=1)
-    model = RandomForestRegressor(20, random_state=0).fit(x, target)
-    exact = shap.Explainer(model.predict, x[:10], algorithm="enumeration")(x[-3:]).values
-
-    def error(algorithm, **options):
-        explainer = shap.Explainer(model.predict, x[:10], algorithm=algorithm, seed=0, **options)
-        values = explainer(x[-3:], max_evals=16 * 9 + 2, silent=True).values
-        assert explainer.last_estimate.evaluations.max() <= 16 * 9 + 2
-        return np.abs(values - exact).sum()
-
-    others = error("shear"), error("randomorder"), error("leastsquares")
-    assert error("shear", cooperators="learned") < 0.8 * min(others)
-
-
 def test_with_hundreds_of_players_the_weights_of_pairs_are_finite():
     found = draws(400, 4 * 400 + 2).draws_of_fold(0)
     assert np.isfinite(found.coefficients).all()
     assert found.factors.min() >= 0
-
-
-@pytest.mark.slow
-def test_errors_are_honest_and_small_with_most_coalitions_evaluated():
-    """On independent values, where a regression learns nothing. 128 coalitions."""
-    game, budget = random_game(7, n_rows=6), 116
-    exact = game_shapley_values(game)
-    values, errors = estimates(game, 10, budget)
-    off = values - exact
-    assert 0.8 < np.sqrt((off**2).mean() / (errors**2).mean()) < 1
-    settings = [core.Settings(seed=seed, budget=budget) for seed in range(10)]
-    least_squares = core.least_squares(True, "kernel", True, False)
-    others = np.array([core.estimate(game, least_squares, one).values for one in settings]) - exact
-    assert np.abs(off).mean() < 0.97 * np.abs(others).mean()
 
 
 def test_the_budget_is_spent_where_most_draws_are_known():

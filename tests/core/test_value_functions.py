@@ -166,12 +166,10 @@ def test_logits_are_not_taken_for_probabilities():
         (("log",), "value_function must be one of"),
         (("margin", "odds"), "scale must be one of"),
         (("raw", "auto", 1), "classes=1 has no meaning"),
-        (("expected_log_probability", "auto", 1), "classes=1 has no meaning"),
         (("log_probability", "auto", (0, 1)), "classes must be the index of a class"),
         (("log_probability", "auto", -1), "classes must be"),
         (("margin", "auto", (1, 1)), "pair of different ones"),
         (("margin", "auto", 1.5), "classes must be"),
-        (("margin", "auto", ()), "classes must be"),
     ],
 )
 def test_value_functions_of_no_use_are_refused(arguments, match):
