@@ -10,7 +10,7 @@ from captum.attr._core.layer.layer_activation import LayerActivation
 from torch import nn
 
 from captum_ext import Exact, PerExample
-from tests.captum_host.networks import examples, oracle
+from tests.captum_host.networks import oracle
 from tests.helpers.estimator_table import OF_KINDS
 from tests.helpers.tolerances import Tolerances
 
@@ -100,40 +100,6 @@ def test_activations_of_a_layer(row, classifier, wanted):
 
 
 # Tuples
-
-
-@pytest.mark.parametrize("row", OF_KINDS[:2], ids=lambda row: row.id)
-def test_tuples_of_tensors_of_different_shapes_and_types(row, classifier):
-    table, image = examples(2, 2), examples(2, 1, 2, 2, seed=3)
-    embed = classifier.embedding
-
-    def forward(ids, numbers, pixels, weight):
-        words = embed(ids).sum(dim=2).prod(dim=1)
-        seen = torch.tanh(pixels.flatten(1).sum(dim=1))
-        return words * numbers.prod(dim=1) + seen * numbers[:, 0] * weight
-
-    ids, weight = IDS[:, :2], torch.tensor([1.0, 2.0], dtype=torch.float64)
-    mask = (
-        torch.tensor([[0, 1]]),
-        torch.tensor([[2, 2], [3, 2]]),  # of each example its own
-        torch.tensor([[[[4, 5], [4, 4]]]]),
-    )
-    made = built(row, forward).attribute(
-        (ids, table, image),
-        baselines=(7, examples(2, 2, seed=8), None),
-        additional_forward_args=(weight,),
-        feature_mask=mask,
-    )
-    right = oracle(
-        forward,
-        (ids, table, image),
-        (torch.full_like(ids, 7), examples(2, 2, seed=8), 0 * image),
-        masks=tuple(m.expand(t.shape) for m, t in zip(mask, (ids, table, image), strict=True)),
-        additional=(weight,),
-    )
-    assert [part.shape for part in made] == [ids.shape, table.shape, image.shape]
-    for part, want in zip(made, right, strict=True):
-        torch.testing.assert_close(part, want, **EXACT)
 
 
 # Precision

@@ -83,7 +83,7 @@ BAD_FORMS = {
 
 
 def _split(tensor):
-    return tensor[..., :1], tensor[..., 1:]
+    return tensor[..., 0], tensor[..., 1:]
 
 
 def _deep(tensor):
@@ -91,7 +91,7 @@ def _deep(tensor):
 
 
 LAYOUTS = {"flat": lambda t: t, "pair": _split, "deep": _deep}
-"""Named by what they are: one tensor (B, M), two tensors, one tensor (B, 2, M / 2)."""
+"""Named by what they are: one tensor (B, M), two, (B,) and (B, M - 1), or one (B, 2, M / 2)."""
 
 
 def flattened(tensors):
@@ -163,6 +163,8 @@ def masks(random, n_rows, n_columns, is_bad):
         "own": (torch.tensor(ids[:1]), ids),
         "joint": (torch.tensor(joint[:1]), joint),
         "without the batch": (torch.tensor(joint[0]), joint),
+        "one number": (torch.tensor(3), 0 * ids + 3),
+        "not contiguous": (torch.tensor(joint[:1].repeat(2, axis=1))[:, ::2], joint),
         "gaps": (torch.tensor(ids[:1] * 7 - 9), ids * 7 - 9),
         "large": (torch.tensor(joint[:1] + 2**40), joint + 2**40),
         "int32": (torch.tensor(joint[:1]).int(), joint),

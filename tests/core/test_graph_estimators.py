@@ -182,29 +182,6 @@ def test_no_distances_between_all_players_are_needed(method, order, monkeypatch)
 # --- identities ---
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        core.LShapley(1),
-        core.CShapley(2),
-        core.CShapley(2, "paper", "kept"),
-        core.CShapley(1, marginals="components"),
-        core.ConnectedRegression(3, "connected"),
-        core.Myerson(),
-    ],
-    ids=repr,
-)
-def test_relabelled_nodes_take_their_values_with_them(estimator):
-    order = np.random.default_rng(5).permutation(7)
-    game = random_game(7, n_rows=2)
-    places = (np.arange(2**7)[:, None] >> order & 1) @ (1 << np.arange(7))
-    relabelled = TableGame(game.values[:, places])  # player i is now called order[i]
-    for graph in GRAPHS[::3]:
-        found = values(game, estimator, graph_from_networkx(graph))
-        moved = values(relabelled, estimator, graph_from_networkx(graph).relabelled(order))
-        np.testing.assert_allclose(moved[:, order], found, **EXACT)
-
-
 @pytest.mark.parametrize(("d", "k"), [(6, 4), (7, 4), (8, 2), (8, 6), (6, 8), (9, 4)])
 @pytest.mark.parametrize("method", ["l", "c"])
 def test_context_kept_is_the_authors_code_on_a_ring(d, k, method):
@@ -591,12 +568,7 @@ def test_designs_and_refusals_are_soon_made(estimator, graph, budget):
     else:
         with pytest.raises(BudgetError, match="order="):
             run(game, estimator, graph, budget=budget)
-    first = process_time() - started
-    assert first < 3
-    if isinstance(estimator, core.Myerson):
-        started = process_time()
-        run(game, estimator, graph, budget=budget)
-        assert process_time() - started < first / 3
+    assert process_time() - started < 3
 
 
 def test_drawn_myerson_values_are_unbiased():

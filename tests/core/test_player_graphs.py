@@ -58,6 +58,8 @@ def test_lines_and_rings_differ_by_one_edge():
     assert edges_of(ring) - edges_of(line) == {(0, 5)}
     assert PlayerGraph.line(1).edges.shape == PlayerGraph.ring(1).edges.shape == (0, 2)
     assert edges_of(PlayerGraph.ring(2)) == {(0, 1)}
+    moved = PlayerGraph.line(4).relabelled(np.array([2, 0, 3, 1]))
+    assert edges_of(moved) == {(0, 2), (0, 3), (1, 3)}
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 7), (3, 4, 2), (2, 2, 2, 2)])
