@@ -291,6 +291,23 @@ def test_sampled_targets_follow_from_the_seed():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_answers_at_random_have_errors_that_repeats_reduce():
+    model, tokenizer = TinyLanguageModel(), WordTokenizer()
+
+    def names_a_cat(answers):
+        return [float("cat" in text) for text in answers.texts]
+
+    gen_args = {"max_new_tokens": 3, "do_sample": True}
+    errors = []
+    for repeats in (10, 160):
+        explainer = LLMAttribution(Exact(model, seed=0), tokenizer, names_a_cat)
+        result = explainer.attribute(
+            passages(), "a", gen_args=gen_args, repeats=repeats, n_samples=8 * repeats
+        )
+        errors.append(float(result.seq_standard_error.mean()))
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.4)  # the root of 16
+
+
 def test_each_prompt_can_be_watched():
     seen = []
     LLMAttribution(Exact(TinyLanguageModel()), WordTokenizer()).attribute(
