@@ -222,32 +222,18 @@ def test_no_parts_are_missed_in_networks_that_hide_none(dtype, activation):
 # The caller's state
 
 
-CHANGES_WITH_MODE = {
-    "dropout": (nn.Dropout(0.5), "Dropout"),
-    "dropout of channels": (nn.Dropout1d(0.5), "Dropout1d"),
-    "batch norm": (nn.BatchNorm1d(N_FEATURES), "BatchNorm1d"),
-}
-
-
-def in_training(name, wrapped):
-    layer = CHANGES_WITH_MODE[name][0]
-    net = nn.Sequential(layer, nn.Linear(N_FEATURES, 1)).double().train()
-    return nn.Sequential(net).train() if wrapped else net
+def in_training(layer):
+    return nn.Sequential(nn.Sequential(layer, nn.Linear(N_FEATURES, 1))).double().train()
 
 
 @pytest.mark.parametrize(
-    ("name", "wrapped", "method"),
-    [
-        ("dropout", False, Exact),
-        ("dropout of channels", True, Shear),
-        ("batch norm", True, OddGP),
-        ("batch norm", False, Shear),
-    ],
+    ("layer", "method"),
+    [(nn.Dropout(0.5), Exact), (nn.Dropout1d(0.5), Shear), (nn.BatchNorm1d(N_FEATURES), OddGP)],
+    ids=str,
 )
-def test_train_mode_warns_once_and_stays(name, wrapped, method):
-    net = in_training(name, wrapped)
-    layer = CHANGES_WITH_MODE[name][1]
-    with pytest.warns(ShapleyExtWarning, match=f"training mode.*{layer}.*eval") as caught:
+def test_train_mode_warns_once_and_stays(layer, method):
+    net, words = in_training(layer), f"training mode.*{type(layer).__name__}.*eval"
+    with pytest.warns(ShapleyExtWarning, match=words) as caught:
         method(net, seed=0).attribute(
             examples(4, N_FEATURES),
             feature_mask=torch.arange(N_FEATURES) // 3,
@@ -258,13 +244,9 @@ def test_train_mode_warns_once_and_stays(name, wrapped, method):
 
 
 def test_train_mode_is_seen_behind_methods_partial_functions_and_scripts():
-    net = in_training("dropout", True)
-    forms = {
-        "method": net.forward,
-        "partial": functools.partial(functools.partial(net), *()),
-        "script": scripted(net),
-    }
-    for forward in forms.values():
+    net = in_training(nn.Dropout(0.5))
+    partial = functools.partial(functools.partial(net), *())
+    for forward in (net.forward, partial, scripted(net)):
         with pytest.warns(ShapleyExtWarning, match="training mode.*Dropout"):
             run(forward, examples(4, N_FEATURES), "random")
 

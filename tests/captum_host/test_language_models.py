@@ -11,6 +11,7 @@ import torch
 from captum.attr import (
     FeatureAblation,
     KernelShap,
+    ProductBaselines,
     Saliency,
     ShapleyValues,
     ShapleyValueSampling,
@@ -248,28 +249,24 @@ def test_models_of_transformers_as_documented(kind, target, method):
     torch.testing.assert_close(result.token_attr, wanted[1:], **tolerance)
 
 
-PRODUCTS: dict[str, Any] = {
-    "too short": ([["dog"]], r"baselines.*1 value.*2 parts"),
-    "empty": ([["dog"], []], r"baselines.*list 1.*no value"),
-    "names": ({"a": ["dog"]}, "baselines.*'b'"),
-}
+PAIR: Any = ["cat", "sat"]
+NAMED: Any = {"a": "cat", "b": "sat"}
 
 
-@pytest.mark.parametrize("case", [*PRODUCTS, "a text", "one of two", "a list for names"])
+@pytest.mark.parametrize(
+    ("parts", "baselines", "message"),
+    [
+        (PAIR, ProductBaselines([["dog"]]), r"baselines.*1 value.*2 parts"),
+        (PAIR, ProductBaselines([["dog"], []]), r"baselines.*list 1.*no value"),
+        (NAMED, ProductBaselines({"a": ["dog"]}), "baselines.*'b'"),
+        (PAIR, lambda: "dog", "baselines.*list of 2 texts"),
+        (PAIR, lambda: ["dog"], "baselines.*list of 2 texts"),
+        (NAMED, lambda: ["dog", "ran"], "baselines.*dict.*'a', 'b'.*list"),
+    ],
+)
 @pytest.mark.parametrize("make", [Exact, FeatureAblation])
-def test_functions_of_baselines_that_do_not_fit(case, make):
-    parts: Any = ["cat", "sat"]
-    if case in PRODUCTS:
-        lists, message = PRODUCTS[case]
-        baselines = captum.attr.ProductBaselines(lists)
-        parts = {"a": "cat", "b": "sat"} if case == "names" else parts
-    elif case == "a list for names":
-        baselines, message = (lambda: ["dog", "ran"]), "baselines.*dict.*'a', 'b'.*list"
-        parts = {"a": "cat", "b": "sat"}
-    else:
-        drawn = "dog" if case == "a text" else ["dog"]
-        baselines, message = (lambda: drawn), "baselines.*list of 2 texts"
-    template = "the {a} {b}" if isinstance(parts, dict) else "the {} {}"
+def test_functions_of_baselines_that_do_not_fit(parts, baselines, message, make):
+    template = "the {a} {b}" if parts is NAMED else "the {} {}"
     with pytest.raises(InvalidArgumentError, match=message):
         attributed(make(MODEL), TextTemplateInput(template, parts, baselines))
 

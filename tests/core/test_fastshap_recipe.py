@@ -26,9 +26,7 @@ def recipe():
         sys.path.remove(str(BENCHMARKS))
 
 
-@pytest.fixture(scope="module")
-def run(recipe):
-    """A training on an additive function, and how many rows the function was given."""
+def test_the_shapley_values_of_an_additive_function_are_learned_within_the_budget(recipe):
     lengths = []
 
     def additive(rows):
@@ -43,19 +41,10 @@ def run(recipe):
         game, inputs, lambda: recipe.table_network(N, N),
         learning_rate=3e-3, n_evaluations=300_000, seed=0,
     )  # fmt: skip
-    return made, inputs, sum(lengths)
-
-
-def test_all_evaluations_are_counted_and_none_exceed_the_budget(run):
-    made, _, n_evaluated = run
-    assert made.evaluations == n_evaluated
+    assert made.evaluations == sum(lengths)
     per_epoch = 34 * 32 * 32  # of the 1,100 rows that are not held out, whole batches
     assert 300_000 - per_epoch < made.evaluations <= 300_000
     assert made.validation_evaluations == 100 * (128 + 1)
-
-
-def test_the_shapley_values_of_an_additive_function_are_learned(run):
-    made, inputs, _ = run
     exact = ROWS * SLOPES
     values = made.explain(inputs, exact.sum(axis=1))
     np.testing.assert_allclose(values.sum(axis=1), exact.sum(axis=1), atol=1e-4)
