@@ -4,23 +4,11 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.tables import end_points
 from shapley_adapters.estimators.cross_fitting import cross_fitted
 from shapley_adapters.estimators.pair_folds import draw_folds, pair_counts
-from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import TableGame, random_game
+from tests.helpers.reference_games import TableGame, random_game, request_of
 from tests.helpers.zoo import tabulated
-
-
-def request(n_players, budget, seed=0, planned=None):
-    return DesignRequest(
-        n_players=n_players,
-        budget=budget,
-        planned=planned or budget,
-        rng=np.random.default_rng(seed),
-        known=end_points(n_players),
-    )
 
 
 def ridge(draws, targets, total):
@@ -98,7 +86,7 @@ def check_folds(draws, n_players):
 
 @over_budgets
 def test_folds_may_hold_whatever_is_left(n_players, budget, planned):
-    draws = draw_folds(request(n_players, budget, 0, planned))
+    draws = draw_folds(request_of(n_players, budget, 0, planned))
     n_evaluations = draws.table.coalitions.shape[1]
     assert budget - 1 <= n_evaluations <= budget
     check_folds(draws, n_players)
@@ -109,7 +97,7 @@ def test_folds_may_hold_whatever_is_left(n_players, budget, planned):
 
 
 def test_pairs_differ():
-    draws = draw_folds(request(8, 200))
+    draws = draw_folds(request_of(8, 200))
     same_side = draws.members ^ draws.members[:, :1]
     assert len(np.unique(same_side, axis=0)) == len(same_side) == 99
 
@@ -129,7 +117,7 @@ def test_unbiased_for_any_regression(n_players, budget, planned, stop):
     """|z| > 4.5 of up to 64 means happens once in 2,000 runs."""
     game = random_game(n_players, n_rows=8, seed=3)
     n_used = int(budget * stop)
-    draws = lambda seed: draw_folds(request(n_players, budget, seed, planned)).within(n_used)  # noqa: E731
+    draws = lambda seed: draw_folds(request_of(n_players, budget, seed, planned)).within(n_used)  # noqa: E731
     assert np.abs(z_values(game, draws, 200)).max() < 4.5
 
 
@@ -138,7 +126,7 @@ def test_unbiased_for_any_regression(n_players, budget, planned, stop):
 def test_errors_are_those_of_the_draws(n_players, budget):
     """Mean squares over 300 seeds; they count on some covariance between folds."""
     game = random_game(n_players, seed=4)
-    found = [solved(draw_folds(request(n_players, budget, seed)), game) for seed in range(300)]
+    found = [solved(draw_folds(request_of(n_players, budget, seed)), game) for seed in range(300)]
     off = np.array([one.values for one in found]) - game_shapley_values(game)
     stated = np.mean([one.standard_errors**2 for one in found])
     assert 0.85 < stated / (off**2).mean() < 1.5

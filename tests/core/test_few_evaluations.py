@@ -7,10 +7,9 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import ShapleyExtWarning
-from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.pipeline.background_plans import background_drawing
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import FunctionGame, TableGame, random_game
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game, request_of
 
 FEW = "ignore:.* is little for"
 N_PLAYERS = 40
@@ -28,10 +27,8 @@ def test_orders_are_the_least_squares_of_differences_of_successive_values(paired
     """Against a regression of least norm; weights are 1 / number of players of a block."""
     n_players = 9
     game = random_game(n_players, n_rows=2, n_outputs=2)
-    ends = np.array([[False], [True]]).repeat(n_players, axis=1)
-    request = DesignRequest(n_players, budget, budget, np.random.default_rng(budget), ends)
     estimator = core.LeastSquares(paired)
-    design = estimator.design(request)
+    design = estimator.design(request_of(n_players, budget, budget))
     coalitions = design.table.coalitions[0]
     assert budget - 1 <= len(coalitions) <= budget
     values = game.values[:, coalitions @ (1 << np.arange(n_players))]

@@ -9,12 +9,11 @@ import scipy.stats
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
-from shapley_adapters.coalitions.tables import all_coalitions, end_points
+from shapley_adapters.coalitions.tables import all_coalitions
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp.posterior import Posterior
-from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import TableGame, random_game, smooth_game
+from tests.helpers.reference_games import TableGame, random_game, request_of, smooth_game
 
 LEARNED = core.Shear(cooperators="learned")
 
@@ -28,16 +27,9 @@ def estimates(game, n_seeds, budget):
 
 def draws(n_players, budget, seed=0):
     """Return the draws of a design with random cooperators."""
-    rng = np.random.default_rng(seed)
-    request = DesignRequest(
-        n_players=n_players,
-        budget=budget,
-        planned=budget,
-        rng=rng,
-        known=end_points(n_players),
-        scores=rng.random((1, n_players, n_players)),
-        has_scores=np.zeros(1, dtype=bool),
-    )
+    scores = np.random.default_rng(seed).random((1, n_players, n_players))
+    options = {"scores": scores, "has_scores": np.zeros(1, dtype=bool)}
+    request = request_of(n_players, budget, seed, **options)
     return LEARNED.design(request).draws_of_row(0)
 
 

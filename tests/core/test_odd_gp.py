@@ -11,9 +11,14 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.odd_gp import posterior
-from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import FunctionGame, TableGame, random_game, smooth_game
+from tests.helpers.reference_games import (
+    FunctionGame,
+    TableGame,
+    random_game,
+    request_of,
+    smooth_game,
+)
 from tests.helpers.zoo import GAMES, tabulated
 
 OPTIONS = ["learned", "equal"]
@@ -392,18 +397,15 @@ def test_outputs_that_share_a_fit_lose_little(per_player):
 
 def test_a_tolerance_leaves_no_choice_of_coalitions():
     """The row may end before all of them are evaluated."""
-    ends = np.arange(2)[:, None] * np.ones((1, 10), dtype=int) > 0
     for planned, has_choice in ((60, False), (162, True)):
-        request = DesignRequest(10, 162, planned, np.random.default_rng(0), ends)
+        request = request_of(10, 162, planned=planned)
         assert (core.OddGP().design(request).n_before_choice > 0) == has_choice
 
 
 def test_single_players_come_first_only_where_they_say_much():
     """In a crowded game, one player alone, or all but one, is unlike all others."""
     n_players, estimator = 40, core.OddGP()
-    ends = np.arange(2)[:, None] * np.ones((1, n_players), dtype=int) > 0
-    request = DesignRequest(n_players, 102, 102, np.random.default_rng(0), ends)
-    design = estimator.design(request)
+    design = estimator.design(request_of(n_players, 102))
     n_first = design.n_before_choice
     coalitions = design.table.coalitions[0, :n_first]
     is_single = np.isin(coalitions.sum(axis=1), (1, n_players - 1))

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.tables import end_points
-from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.estimators.shear.estimator import cooperator_count, stratum_weights
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
@@ -16,6 +14,7 @@ from tests.helpers.reference_games import (
     TableGame,
     product_game,
     random_game,
+    request_of,
     smooth_game,
 )
 
@@ -28,14 +27,8 @@ def symmetric_scores(n_players, n_rows=1, seed=0):
 def design_of(scores, budget, seed=0, **options):
     """Return the design for `scores`, (R, M, M), and `budget`."""
     n_rows, n_players = scores.shape[:2]
-    request = DesignRequest(
-        n_players=n_players,
-        budget=budget,
-        planned=budget,
-        rng=np.random.default_rng(seed),
-        known=end_points(n_players),
-        scores=scores,
-        has_scores=np.ones(n_rows, dtype=bool),
+    request = request_of(
+        n_players, budget, seed, scores=scores, has_scores=np.ones(n_rows, dtype=bool)
     )
     return core.Shear(**options).design(request)
 

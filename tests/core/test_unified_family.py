@@ -5,8 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import capped_shares, kernel_mass
-from shapley_adapters.estimators.protocol import DesignRequest
-from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game
+from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game, request_of
 
 
 def run(estimator, game, budget, seed=0, **settings):
@@ -104,14 +103,7 @@ def test_normal_equations_without_replacement_are_unbiased():
     n_seeds = 400
     estimator = core.LeastSquares(paired=False, replacement=False)
     for seed in range(n_seeds):
-        request = DesignRequest(
-            n_players=n_players,
-            budget=90,
-            planned=90,
-            rng=np.random.default_rng(seed),
-            known=np.array([[False], [True]]).repeat(n_players, axis=1),
-        )
-        design = estimator.design(request)
+        design = estimator.design(request_of(n_players, 90, seed))
         weights = design.weights / np.where(design.is_drawn, design.is_drawn.sum(), 1)
         total += design.members.T @ (weights[:, None] * design.members) / n_seeds
     sizes = np.arange(1, n_players)

@@ -11,12 +11,13 @@ from shapley_adapters.estimators.graph.c_shapley import CShapley
 from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
 from shapley_adapters.estimators.graph.l_shapley import LShapley
 from shapley_adapters.estimators.graph.myerson import Myerson
-from shapley_adapters.estimators.protocol import DesignRequest, GraphView
+from shapley_adapters.estimators.protocol import GraphView
 from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
 from shapley_adapters.interactions.enumeration import enumerated, enumerated_variances
 from shapley_adapters.interactions.result import checked_sets
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.reference_games import request_of
 
 M, B = 5, 12
 
@@ -240,9 +241,7 @@ def test_enumerated_interactions_state_it_too(index):
 def test_errors_of_values_are_no_part_of_the_game(estimator):
     """With all pairs but a few, what is left is the error of the values."""
     n_players = 7
-    known = np.array([[0] * n_players, [1] * n_players], dtype=bool)
-    request = DesignRequest(n_players, 120, 120, np.random.default_rng(0), known)
-    design = estimator.design(request)
+    design = estimator.design(request_of(n_players, 120))
     coalitions = design.table.coalitions[0]
     rng = np.random.default_rng(1)
     weights = rng.normal(size=n_players)
@@ -301,15 +300,10 @@ def covariance_of_values(coalitions, rng):
 
 def test_orders_without_any_error_have_no_limit_of_freedom():
     estimator = core.RandomOrder()
-    design = estimator.design(request_of(6, 40))
+    design = estimator.design(request_of(6, 40, 3))
     none = np.zeros((1, design.table.coalitions.shape[1], 1))
     solution = estimator.solve_with_errors(design, none, ValueErrors(none, none, none, 5.0))
     assert np.isinf(solution.degrees_of_freedom).all()
-
-
-def request_of(n_players, budget, **options):
-    known = np.array([[0] * n_players, [1] * n_players], dtype=bool)
-    return DesignRequest(n_players, budget, budget, np.random.default_rng(3), known, **options)
 
 
 def on_line(n_players):
@@ -333,7 +327,7 @@ ON_GRAPHS = [
 @pytest.mark.parametrize("n_players", [4, 6])
 def test_estimators_on_graphs_state_the_variance_of_their_linear_map(estimator, n_players):
     """The weights of the values are the attributions of the games that are 1 at one of them."""
-    design = estimator.design(request_of(n_players, 60, **on_line(n_players)))
+    design = estimator.design(request_of(n_players, 60, 3, **on_line(n_players)))
     coalitions, rng = design.table.coalitions[0], np.random.default_rng(0)
     covariance, errors = covariance_of_values(coalitions, rng)
     weights = estimator.solve(design, np.eye(len(coalitions))[..., None]).values[..., 0]  # (C, M)
@@ -365,7 +359,7 @@ def test_sampled_designs_count_each_error_once(estimator, budget, is_pooled):
     n_players, n_games = 8, 400
     scores = np.random.default_rng(0).random((1, n_players, n_players)).repeat(n_games, axis=0)
     options = on_line(n_players) if estimator.needs_graph else {"scores": scores}
-    request = request_of(n_players, budget, has_scores=np.ones(n_games, dtype=bool), **options)
+    request = request_of(n_players, budget, 3, has_scores=np.ones(n_games, dtype=bool), **options)
     design = estimator.design(request)
     coalitions, rng = design.table.coalitions[0], np.random.default_rng(1)
     covariance, errors = covariance_of_values(coalitions, rng)

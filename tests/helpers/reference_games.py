@@ -3,6 +3,8 @@
 import numpy as np
 
 from shapley_adapters import Game
+from shapley_adapters.coalitions.tables import end_points
+from shapley_adapters.estimators.protocol import DesignRequest
 
 
 class TableGame(Game):
@@ -119,6 +121,12 @@ class RowsGame(Game):
     def __call__(self, rows, coalitions):
         self.n_evaluated += len(rows)
         return self.function(self.x[rows] * coalitions)
+
+
+def request_of(n_players, budget, seed=0, planned=None, **options):
+    """Return the request of a design that may evaluate as much as is planned."""
+    rng, known = np.random.default_rng(seed), end_points(n_players)
+    return DesignRequest(n_players, budget, planned or budget, rng, known, **options)
 
 
 def asked_for_estimate(game, result):
