@@ -18,6 +18,7 @@ from tests.helpers.reference_games import (
     asked_for_estimate,
     random_game,
     smooth_game,
+    with_null_players,
 )
 
 RANDOM = [row for row in ESTIMATORS if not row.is_exact]
@@ -30,19 +31,6 @@ FEW = "ignore:.* is little for"
 
 def rows_of(table):
     return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
-
-
-def with_null_players(game, active):
-    """Return `game` with values in which only the `active` players of each row count."""
-    bits = 1 << np.arange(game.n_players)
-    places = np.arange(2**game.n_players)
-    values = np.stack(
-        [
-            values[places & (bits * own).sum()]
-            for values, own in zip(game.values, active, strict=True)
-        ]
-    )
-    return TableGame(values, active=active)
 
 
 def needed(row, game, with_errors=False):
@@ -287,17 +275,12 @@ def test_a_progress_bar_ends_at_what_was_evaluated(row, capsys):
 def test_without_a_budget_a_row_gets_what_its_own_players_need():
     """Not what the longest row of the call needs: its result must not depend on the company."""
 
-    class Ragged(FunctionGame):
-        def active_players(self):
-            active = np.ones((self.n_rows, 60), dtype=bool)
-            active[0, 40:] = False
-            return active
-
     def value(coalitions):
         return np.tanh(coalitions[:, :40] @ np.linspace(-1, 1, 40))
 
     row = next(row for row in RANDOM if row.id == "random order")
-    together = row.estimate(Ragged(value, 60, n_rows=2))
+    active = np.arange(60) < np.array([[40], [60]])
+    together = row.estimate(FunctionGame(value, 60, n_rows=2, active=active))
     alone = row.estimate(FunctionGame(value, 40))
     np.testing.assert_allclose(together.values[0, :40], alone.values[0], atol=1e-12)
     assert together.evaluations[0] == alone.evaluations[0] <= 640

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import cycle, product
 from time import process_time
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -29,6 +28,7 @@ from tests.helpers.reference_games import (
     additive_game,
     asked_for_estimate,
     random_game,
+    with_null_players,
 )
 from tests.helpers.tolerances import Tolerances
 
@@ -203,11 +203,10 @@ NULLS = [1, 4]
 
 def with_nulls(n_players=7, n_rows=2):
     """Return the same games twice: with null players set aside, and with the host unaware."""
-    places = np.arange(2**n_players) & ~sum(1 << j for j in NULLS)
-    table = random_game(n_players, n_rows=n_rows).values[:, places]
     active = np.ones((n_rows, n_players), dtype=bool)
     active[:, NULLS] = False
-    return TableGame(table, active=active), TableGame(table)
+    game = with_null_players(random_game(n_players, n_rows=n_rows), active)
+    return game, TableGame(game.values)
 
 
 @each_graph_with(
@@ -233,8 +232,7 @@ def test_null_players_that_are_set_aside_stay_in_the_graph(graph, estimator):
 
 def test_only_players_that_matter_are_enumerated():
     """Three of forty neighbours; of all, draws would be needed."""
-    game: Any = FunctionGame(lambda z: z[:, :3].all(axis=1), 40)
-    game.active_players = lambda: np.arange(40)[None] < 3
+    game = FunctionGame(lambda z: z[:, :3].all(axis=1), 40, active=np.arange(40)[None] < 3)
     found = run(game, core.LShapley(1), nx.complete_graph(40), budget=100)
     np.testing.assert_allclose(found.values[0, :3, 0], 1 / 3, **EXACT)
     assert (found.standard_errors == 0).all()
@@ -257,18 +255,15 @@ def test_regression_gives_null_players_nothing(graph):
 
 def test_rows_with_different_players_and_graphs_do_not_matter_to_each_other():
     rng = np.random.default_rng(3)
-    table = random_game(7, n_rows=6).values
     active = rng.random((6, 7)) < 0.7
     active[5] = False
-    for row in range(6):
-        places = np.arange(2**7) & sum(1 << j for j in np.flatnonzero(active[row]))
-        table[row] = table[row, places]
+    game = with_null_players(random_game(7, n_rows=6), active)
     graphs = [graph_from_networkx(GRAPHS[5 + row % 3]) for row in range(6)]
     regression = core.ConnectedRegression(2, "connected")
     for estimator in (core.LShapley(1), core.CShapley(), regression, core.Myerson()):
-        together = run(TableGame(table, active=active), estimator, graphs)
+        together = run(game, estimator, graphs)
         for row in range(6):
-            one = TableGame(table[[row]], active=active[[row]])
+            one = TableGame(game.values[[row]], active=active[[row]])
             alone = run(one, estimator, graphs[row])
             np.testing.assert_array_equal(together.values[row], alone.values[0])
             assert together.evaluations[row] == alone.evaluations[0]
@@ -590,9 +585,8 @@ def test_drawn_myerson_values_are_unbiased():
 def test_connected_sets_of_all_components_together_are_bounded(lengths, is_listed):
     """A line of 20 has 210 of them: 8 times a budget of 40 is enough for one, not for three."""
     lines = nx.disjoint_union_all([nx.path_graph(length) for length in lengths])
-    game: Any = FunctionGame(lambda coalitions: coalitions.sum(axis=1) ** 2, sum(lengths))
-    ends = np.array([degree == 1 for _, degree in lines.degree()])
-    game.active_players = lambda: ends[None]  # the others are only on the way
+    ends = np.array([[degree == 1 for _, degree in lines.degree()]])  # others are on the way
+    game = FunctionGame(lambda z: z.sum(axis=1) ** 2, sum(lengths), active=ends)
     estimate = run(game, core.Myerson(), lines, budget=40)
     assert (estimate.standard_errors == 0).all() == is_listed
 

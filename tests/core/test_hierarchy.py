@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage, linkage
 
-import shapley_adapters
 from shapley_adapters import Hierarchy, PlayerTree, Settings, estimate
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.hierarchies.default_trees import tree_of_places, tree_of_words
 from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.hierarchy_oracle import owen_values
+from tests.helpers.reference_games import FunctionGame
 
 N_PLAYERS = 7
 WEIGHTS = np.random.default_rng(0).normal(size=(N_PLAYERS, 2))
@@ -23,24 +23,14 @@ def curved(coalitions):
     return np.tanh(coalitions @ WEIGHTS) + products
 
 
-class Game(shapley_adapters.Game):
-    """A game of some rows, which counts its evaluations."""
+class Game(FunctionGame):
+    """A game of rows, the second twice the first, which counts its evaluations."""
 
-    n_rows: int
-    n_players: int
-    evaluations_per_batch = 64
-
-    def __init__(self, function, n_players, n_rows=1, active=None):
-        self.function, self.n_players, self.n_rows = function, n_players, n_rows
-        self.active = np.ones((n_rows, n_players), dtype=bool) if active is None else active
-        self.n_evaluations = 0
-
-    def active_players(self):
-        return self.active
+    n_evaluations = 0
 
     def __call__(self, rows, coalitions):
         self.n_evaluations += len(rows)
-        return self.function(coalitions) * (1 + rows[:, None])
+        return super().__call__(rows, coalitions) * (1 + rows[:, None])
 
 
 def of_set(members):
@@ -52,7 +42,7 @@ def run(nested=NESTED, budget=200, seed=0, n_rows=1, **options):
     if not isinstance(nested, PlayerTree):
         tree = PlayerTree.from_nested(nested, N_PLAYERS)
     settings = Settings(seed=seed, budget=budget, graph=tree, **options)
-    return estimate(Game(curved, N_PLAYERS, n_rows), Hierarchy(), settings)
+    return estimate(Game(curved, N_PLAYERS, n_rows=n_rows), Hierarchy(), settings)
 
 
 # --- exact values ---
@@ -119,7 +109,7 @@ WORDS = tree_of_places([np.arange(64)], 64)
 
 
 def refined(seed=0, budget=120, n_rows=1, function=None, **options):
-    game = Game(function or text_game(0), 64, n_rows)
+    game = Game(function or text_game(0), 64, n_rows=n_rows)
     settings = Settings(seed=seed, budget=budget, graph=WORDS, **options)
     return game, estimate(game, Hierarchy(), settings)
 

@@ -31,6 +31,7 @@ from tests.helpers.reference_games import (
     quadratic_game,
     random_game,
     smooth_game,
+    with_null_players,
 )
 
 INDICES = ["shapley", "shapley_taylor", "banzhaf"]
@@ -236,12 +237,8 @@ def test_enumeration_of_sets_is_exact(name, order):
 
 @each_name
 def test_players_without_influence_are_in_no_set_that_interacts(name):
-    values = random_game(4, n_rows=2).values
     active = np.array([[True, False, True, True], [False, False, True, False]])
-    for row, players in enumerate(active):
-        seen = sum(1 << player for player in np.flatnonzero(players))
-        values[row] = values[row, np.arange(16) & seen]
-    game = TableGame(values, active=active)
+    game = with_null_players(random_game(4, n_rows=2), active)
     found = of_sets(game, name, 3, core.Exact(), budget=16).interactions.values[:, :, 0]
     np.testing.assert_allclose(found, true_sets(game, name, 3), atol=1e-10)
 

@@ -114,11 +114,8 @@ def test_players_without_effect_join_the_others():
         2 * M, [edge for a, b in graphs[0].edges for edge in ((a, b), (b, M + a))]
     )
 
-    class Embedded(RowsGame):
-        def active_players(self):
-            return np.arange(2 * M)[None] < M
-
-    game = Embedded(lambda rows, coalitions: value(rows, coalitions[:, :M]), 2 * M)
+    active = np.arange(2 * M)[None] < M
+    game = RowsGame(lambda rows, z: value(rows, z[:, :M]), 2 * M, active=active)
     settings = core.Settings(seed=0, budget=8 * M, graph=wide)
     found = core.estimate(game, core.OddGP(), settings)
     plain = estimate(value, graphs[0])

@@ -37,6 +37,14 @@ class TableGame(Game):
         return lambda coalition: self.values[row, sum(1 << player for player in coalition)]
 
 
+def with_null_players(game, active):
+    """Return `game` with values in which only the `active` players of each row count."""
+    places = np.arange(2**game.n_players)
+    seen = active @ (1 << np.arange(game.n_players))
+    values = [of_row[places & own] for of_row, own in zip(game.values, seen, strict=True)]
+    return TableGame(values, active=active)
+
+
 def from_function(function, n_players, n_rows=1, **options):
     """Return the game whose value is `function(coalitions)`, the same for all rows."""
     places = np.arange(2**n_players)
@@ -89,11 +97,15 @@ class FunctionGame(Game):
     n_players: int
     evaluations_per_batch: int
 
-    def __init__(self, function, n_players, *, n_rows=1, evaluations_per_batch=1000):
+    def __init__(self, function, n_players, *, n_rows=1, evaluations_per_batch=1000, active=None):
         self.function = function
         self.n_players = n_players
         self.n_rows = n_rows
         self.evaluations_per_batch = evaluations_per_batch
+        self.active = active
+
+    def active_players(self):
+        return super().active_players() if self.active is None else self.active
 
     def __call__(self, rows, coalitions):
         return np.asarray(self.function(coalitions), dtype=float).reshape(len(rows), -1)
