@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from tests.helpers.optional import HAS_TORCH
 
@@ -14,13 +15,17 @@ RESULTS = ROOT / "benchmarks" / "evidence_results"
 
 sys.path.append(str(ROOT / "benchmarks"))  # whose scripts import each other by their names alone
 
-needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="items import networks")
+if not HAS_TORCH:
+    pytest.skip("items import networks", allow_module_level=True)
+
+from evidence import __main__, results  # noqa: E402
+from evidence.catalogue import ITEMS  # noqa: E402
+from evidence.items import Comparison  # noqa: E402
+from evidence.page import evidence, page_texts, stability  # noqa: E402
+from evidence.rule import Evidence, gather, verdict  # noqa: E402
 
 
-@needs_torch
 def test_the_pages_follow_from_the_saved_results(tmp_path):
-    from evidence.catalogue import ITEMS
-    from evidence.page import page_texts
 
     verdicts, numbers = page_texts(ITEMS, RESULTS)
     assert verdicts == (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -30,17 +35,12 @@ def test_the_pages_follow_from_the_saved_results(tmp_path):
     assert {path.stem for path in RESULTS.iterdir()} <= set(names)
 
 
-@needs_torch
 def test_the_page_has_no_quick_runs():
     for path in RESULTS.glob("*/*.json"):
         assert json.loads(path.read_text(encoding="utf-8"))["origin"]["run"] == "full", path
 
 
-@needs_torch
 def test_every_item_quotes_what_it_checks_and_names_a_control():
-    from evidence.catalogue import ITEMS
-    from evidence.page import evidence
-    from evidence.results import load
 
     for item in ITEMS:
         if item.run is None:
@@ -48,26 +48,22 @@ def test_every_item_quotes_what_it_checks_and_names_a_control():
             continue
         assert item.claims, item.name
         assert all(one.quote and one.place and one.control for one in item.claims)
-        for tested in evidence(item, load(item.name, RESULTS)).tested:
+        for tested in evidence(item, results.load(item.name, RESULTS)).tested:
             assert 0 <= tested.ours.of.claim < len(item.claims), item.name
 
 
-@needs_torch
 @pytest.mark.slow
 def test_without_data_items_are_skipped_by_name(tmp_path, monkeypatch, capsys):
-    from evidence.__main__ import main
 
     folders = ("--data", str(tmp_path), "--results", str(tmp_path / "results"))
     monkeypatch.setattr(sys, "argv", ["evidence", "run", "all", "--quick", *folders])
-    main()
+    __main__.main()
     said = capsys.readouterr().out
     assert "shear-2a               0: SKIPPED: no adult/adult.csv.gz" in said
 
 
 def compared(ours, control=(1.0, 1.001, 0.999), theirs=2.0, **options):
     """Return what several networks say of one published number."""
-    from evidence.items import Comparison
-    from evidence.rule import gather
 
     runs = [
         [Comparison("", theirs, one, other, **options)]
@@ -76,7 +72,6 @@ def compared(ours, control=(1.0, 1.001, 0.999), theirs=2.0, **options):
     return gather(runs)[0]
 
 
-@needs_torch
 @pytest.mark.parametrize(
     ("ours", "options", "expected"),
     [
@@ -96,16 +91,12 @@ def test_answers_follow_from_the_interval_over_networks(ours, options, expected)
     assert compared(ours, **options).answer == expected
 
 
-@needs_torch
 def test_the_interval_is_that_of_student():
-    from scipy.stats import t
-
     spread = compared((1.0, 2.0, 4.0)).ours
     expected = t.interval(0.95, 2, np.mean([1, 2, 4]), np.std([1, 2, 4], ddof=1) / np.sqrt(3))
     np.testing.assert_allclose(spread.interval, expected, atol=1e-12)
 
 
-@needs_torch
 def test_a_control_passes_if_it_says_as_much():
     near, far = (2.0, 2.01, 1.99), (5.0, 5.1, 4.9)
     assert compared(near, control=near).is_passed_by_control
@@ -117,7 +108,6 @@ def test_a_control_passes_if_it_says_as_much():
     assert not compared(against, control=against).is_passed_by_control
 
 
-@needs_torch
 @pytest.mark.parametrize("ours", [(2.0, 2.01, 1.99), (0.5, 0.51, 0.49), (0.5, 2.1, 2.0)])
 def test_without_a_control_a_comparison_counts_neither_for_nor_against(ours):
     assert compared(ours).counts
@@ -126,27 +116,24 @@ def test_without_a_control_a_comparison_counts_neither_for_nor_against(ours):
 
 def of_networks(*ours, **changes):
     """Return results of an item whose paper says 2; `changes` are those of the last network."""
-    from evidence.items import Comparison
-    from evidence.results import Result
 
-    results = []
+    made = []
     for seed, one in enumerate(ours):
         more = changes if seed == len(ours) - 1 else {}
         comparison = Comparison(more.get("quantity", "a"), 2.0, one, more.get("control", 1.0))
         origin = {"code": more.get("code", "b")}
-        results.append(Result("item", seed, more.get("all", [comparison]), {}, (), origin, False))
-    return results
+        made.append(
+            results.Result("item", seed, more.get("all", [comparison]), {}, (), origin, False)
+        )
+    return made
 
 
-@needs_torch
 @pytest.mark.parametrize(
     ("changes", "said"),
     [({"code": "c"}, "code"), ({"quantity": "c"}, "quantities and controls"),
      ({"control": np.nan}, "controls")],
 )  # fmt: skip
 def test_networks_that_were_not_compared_alike_are_refused(changes, said):
-    from evidence.catalogue import ITEMS
-    from evidence.page import evidence
 
     evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2))
     evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2, all=[]))  # nothing to compare with one network
@@ -154,10 +141,7 @@ def test_networks_that_were_not_compared_alike_are_refused(changes, said):
         evidence(ITEMS[0], of_networks(2.0, 2.1, 2.2, **changes))
 
 
-@needs_torch
 def test_a_verdict_says_without_how_many_networks_it_is_the_same():
-    from evidence.catalogue import ITEMS
-    from evidence.page import stability
 
     assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0)) == "4/4"
     assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99)) == "0/3"  # two are too few
@@ -165,9 +149,7 @@ def test_a_verdict_says_without_how_many_networks_it_is_the_same():
     assert stability(ITEMS[0], of_networks(2.0, 2.01, 1.99, 2.0, 0.1)) == "4/5"
 
 
-@needs_torch
 def test_the_code_of_a_result_is_all_that_its_item_imports(tmp_path, monkeypatch):
-    from evidence import results
 
     monkeypatch.setattr(results, "FOLDER", tmp_path / "evidence_results")
     folder, texts = tmp_path / "evidence", {"item": "from .other import f", "other": "import games"}
@@ -185,9 +167,7 @@ def test_the_code_of_a_result_is_all_that_its_item_imports(tmp_path, monkeypatch
     assert code("x = 2") != known
 
 
-@needs_torch
 def test_verdicts_follow_the_rule():
-    from evidence.rule import Evidence, verdict
 
     near, same = compared((2.0, 2.01, 1.99)), compared((5.0, 5.1, 4.9))
     other, unclear = compared((0.5, 0.51, 0.49)), compared((0.5, 2.1, 2.0))
