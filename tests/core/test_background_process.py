@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 import shap
 
@@ -168,22 +167,3 @@ def test_wide_tables_have_no_process():
     found = explainer(rows, max_model_rows=2100, silent=True)
     total = (rows - background.mean(axis=0)) @ weights
     assert found.values.sum() == pytest.approx(total[0])
-
-
-def test_frames_with_categories_and_missing_values():
-    """The model reads what the frame has."""
-    kinds = np.array(["red", "green", "blue"])
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"x{i}": rng.normal(size=60) for i in range(6)})
-    frame["kind"] = kinds[rng.integers(3, size=60)]
-    frame.loc[::7, "x0"] = np.nan
-
-    def of_frame(x):
-        numbers = x[[f"x{i}" for i in range(6)]].astype(float).fillna(-2.0).to_numpy()
-        return numbers @ np.arange(1, 7) + 5 * (x["kind"] == "red") * numbers[:, 1]
-
-    explainer = shap.Explainer(of_frame, frame[:50], algorithm="oddgp", seed=0)
-    found = explainer(frame[50:52], max_model_rows=500, silent=True)
-    truth = shap.Explainer(of_frame, frame[:50], algorithm="enumeration")(frame[50:52], silent=True)
-    off = np.abs(found.values - truth.values).sum() / np.abs(truth.values).sum()
-    assert off < 0.15
