@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from shapley_adapters import LeastSquares
+from tests.core.test_training_runs import assert_same, weights
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import RowsGame, TableGame
 from tests.helpers.signed_files import signed
@@ -148,10 +149,6 @@ def fitted(game=None, **options):
     return AmortizedShapley.fit(game, game.x, Training(**options))
 
 
-def weights(amortized):
-    return {k: v.numpy() for k, v in amortized.network.state_dict().items()}
-
-
 ALL_TARGETS = ["oddgp", "leastsquares", "controlled", "simsemivalue", "fastshap"]
 
 
@@ -162,8 +159,7 @@ def test_training_is_repeatable_and_leaves_global_generators_alone(target):
     other = fitted(labels=target, evaluations=16, seed=1)
     assert torch.equal(before[0], torch.random.get_rng_state())
     assert (before[1] == np.random.get_state(legacy=False)["state"]["key"]).all()  # noqa: NPY002
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, weights(again)[name])
+    assert_same(first, again)
     assert first.history == again.history
     assert any((v != weights(other)[k]).any() for k, v in weights(first).items())
 
@@ -257,8 +253,7 @@ def test_finished_training_is_not_paid_again(target, tmp_path):
     game = counting_game()
     again = fitted(game, labels=target, folder=tmp_path)
     assert game.n_evaluated <= first.evaluations / 20
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, weights(again)[name])
+    assert_same(first, again)
     assert first.history == again.history
 
 
@@ -269,7 +264,7 @@ def test_values_of_other_models_are_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match="folder=.*another model.*another folder"):
         fitted(game, folder=tmp_path)
     again = fitted(folder=tmp_path)  # and nothing has been spoilt
-    np.testing.assert_array_equal(weights(first)["scale"], weights(again)["scale"])
+    assert_same(first, again)
 
 
 def other_rows(**options):
@@ -298,13 +293,11 @@ def of_network(network, network_options=None, **options):
 def test_other_trainings_in_the_same_folder_begin_anew(other, tmp_path):
     first = fitted(folder=tmp_path)
     found, wanted = other(folder=tmp_path), other()
-    for name, value in weights(wanted).items():
-        np.testing.assert_array_equal(value, weights(found)[name])
+    assert_same(wanted, found)
     assert len(found.history) == len(wanted.history)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     again = fitted(folder=tmp_path)
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, weights(again)[name])
+    assert_same(first, again)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -440,8 +433,7 @@ def test_modules_of_one_s_own_are_copied(tmp_path):
     first, again = (AmortizedShapley.fit(game, game.x, training) for _ in range(2))
     for name, value in own.state_dict().items():
         assert torch.equal(value, before[name])
-    for name, value in weights(first).items():
-        np.testing.assert_array_equal(value, weights(again)[name])
+    assert_same(first, again)
     first.save(tmp_path / "a")
     AmortizedShapley.load(tmp_path / "a", own)
     assert torch.equal(own.layers[0].weight, before["layers.0.weight"])

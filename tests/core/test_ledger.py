@@ -12,6 +12,7 @@ from shapley_adapters import Game  # noqa: E402
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.core.test_training_runs import assert_same  # noqa: E402
 
 N_ROWS, N_PLAYERS, BUDGET = 300, 8, 24
 X = np.random.default_rng(0).normal(size=(N_ROWS, N_PLAYERS)).astype(np.float32)
@@ -43,10 +44,6 @@ def fitted(game, folder, student="mlp", **options):
     return AmortizedShapley.fit(game, X, Training(student=student, **options))
 
 
-def weights(amortized):
-    return [value.numpy() for value in amortized.network.state_dict().values()]
-
-
 @pytest.mark.parametrize("lifetimes", [(3000,), (900, 2500, 4000), (300, 1300)])
 @pytest.mark.parametrize("target", ["oddgp", "controlled"])
 def test_killed_trainings_pay_little_twice(target, lifetimes, tmp_path):
@@ -59,8 +56,7 @@ def test_killed_trainings_pay_little_twice(target, lifetimes, tmp_path):
             fitted(game, tmp_path, labels=target)
     last = MortalGame()
     found = fitted(last, tmp_path, labels=target)
-    for one, other in zip(weights(wanted), weights(found), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(wanted, found)
     assert found.evaluations == whole.n_evaluated
     spent = sum(game.n_evaluated for game in games) + last.n_evaluated
     lost = max(2 * N_ROWS, (64 if target == "oddgp" else N_ROWS) * BUDGET) + 200
@@ -74,8 +70,7 @@ def test_a_second_student_gets_the_labels_for_nothing(tmp_path):
     trees = fitted(second, tmp_path, "trees")
     assert second.n_evaluated < 200  # one row of each kind once more
     alone = fitted(MortalGame(), None, "trees")
-    for one, other in zip(weights(alone), weights(trees), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(alone, trees)
 
 
 def test_estimates_of_another_model_are_refused(tmp_path):
