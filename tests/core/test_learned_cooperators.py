@@ -11,7 +11,6 @@ import shap_ext  # noqa: F401 # it makes shap know the algorithms
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import all_coalitions
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.estimators.odd_gp.posterior import Posterior
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame, random_game, request_of, smooth_game
 
@@ -42,22 +41,6 @@ def test_with_hundreds_of_players_the_weights_of_pairs_are_finite():
 def test_the_budget_is_spent_where_most_draws_are_known():
     found = core.estimate(random_game(8), LEARNED, core.Settings(seed=0, budget=240))
     assert found.evaluations.tolist() == [240]
-
-
-def test_draws_are_unbiased_with_a_poor_regression(monkeypatch):
-    """It knows the pairs of the fit, and predicts 0 elsewhere. Hotelling's test over 400 seeds."""
-
-    def predict_nothing(_, members, total, targets, other_members):
-        sizes = members.sum(axis=1)[:, None]
-        weights = np.where(members, 2 / sizes, -2 / (6 - sizes)) / scipy.special.comb(6, sizes)
-        means = 2 * total / 6 + np.einsum("nm,rnk->rmk", weights, targets)
-        of_others = np.zeros((len(targets), len(other_members), targets.shape[2]))
-        return Posterior(means, means, of_others, of_others)
-
-    monkeypatch.setattr(core.OddGP, "predict", predict_nothing)
-    game = random_game(6)
-    off = (estimates(game, 400, 34)[0] - game_shapley_values(game))[:, 0, :, 0]
-    assert hotelling(off[:, :-1]) > 1e-3
 
 
 def hotelling(off):

@@ -372,29 +372,6 @@ def test_outputs_that_are_proportional_have_proportional_results(budget):
     np.testing.assert_allclose(together.values, alone.values * factors, rtol=1e-4, atol=1e-7)
 
 
-@few
-@pytest.mark.parametrize("per_player", [1, 3, 8])
-def test_outputs_that_share_a_fit_lose_little(per_player):
-    """Twelve mixtures of four games of the same few players."""
-    rng, errors, inside = np.random.default_rng(0), [], []
-    parts = [crowd_among(40, seed=7) for _ in range(1)] + [crowd(40, seed) for seed in (1, 2, 3)]
-    mixing = rng.normal(size=(4, 12))
-    exact = np.stack([one for _, one in parts], axis=1) @ mixing
-
-    def value(z):
-        return np.stack([game.function(z) for game, _ in parts], axis=1) @ mixing
-
-    together = run(FunctionGame(value, 40), 40 * per_player)
-    inside = are_inside(together, exact)
-    for output in range(4):
-        alone = run(FunctionGame(lambda z, o=output: value(z)[:, o], 40), 40 * per_player)
-        off = [np.abs(together.values[0, :, output] - exact[:, output]).sum()]
-        off.append(np.abs(alone.values[0, :, 0] - exact[:, output]).sum())
-        errors.append(off)
-    assert np.mean(errors, axis=0) @ [1, -1.3] < 0
-    assert np.mean(inside) > 0.88
-
-
 def test_a_tolerance_leaves_no_choice_of_coalitions():
     """The row may end before all of them are evaluated."""
     for planned, has_choice in ((60, False), (162, True)):
