@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from tqdm.auto import tqdm
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtError
@@ -319,7 +320,7 @@ def test_estimates_print_in_one_line():
 
 def test_a_progress_bar_states_the_remaining_time_by_the_mean_speed(monkeypatch):
     """Solving the equations of a block of rows takes a minute, in which nothing is evaluated."""
-    bars = Mock(wraps=one_round.tqdm)
+    bars = Mock(wraps=tqdm)
     monkeypatch.setattr(one_round, "tqdm", bars)
     settings = core.Settings(seed=0, budget=60, progress_delay=0.0)
     core.estimate(random_game(7), core.LeastSquares(), settings)
