@@ -93,19 +93,13 @@ def test_arguments_of_captum_pass_through():
     assert tuple(figure.get_size_inches()) == (6, 4)
 
 
-def test_tensors_of_a_method_and_given_axes():
-    x = torch.rand(1, 2, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(0))
-    mask = torch.arange(WIDTH).expand(1, 2, HEIGHT, WIDTH)
-    net = lambda x: torch.tanh(x.sum((1, 2)))[:, 0] * x[:, 0].mean((1, 2)) + x[:, 1].amax((1, 2))  # noqa: E731
-    attr, error = captum_ext.RandomOrder(net, seed=0).attribute(
-        x, feature_mask=mask, n_samples=60, return_standard_error=True
-    )
+def test_tensors_and_given_axes():
+    values, errors = map(torch.as_tensor, image())
     given = plt.subplots(1, 2)
-    figure, axes = draw(
-        attr[0].permute(1, 2, 0), error[0].permute(1, 2, 0), plt_fig_axis=given, use_pyplot=False
-    )
+    figure, axes = draw(values, errors.requires_grad_(), plt_fig_axis=given, use_pyplot=False)
     assert figure is given[0]
     assert list(axes) == list(given[1])
+    np.testing.assert_allclose(axes[1].images[-1].get_array(), errors.detach().sum(2))
 
 
 def test_figures_are_shown_by_default(monkeypatch):
