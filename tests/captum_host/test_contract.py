@@ -106,6 +106,7 @@ def test_noise_tunnel_refuses_standard_errors(method):
 
 @pytest.mark.parametrize("method", [*METHODS, partial(OddGP, gradients=True)])
 @pytest.mark.parametrize("mode", [nullcontext, torch.no_grad])
+@pytest.mark.every_combination
 def test_model_inputs_and_generators_are_left_as_found(method, mode):
     net = network(N_FEATURES, activation=torch.nn.ReLU)
     net[0].weight.requires_grad_(False)
