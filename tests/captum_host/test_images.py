@@ -99,7 +99,7 @@ def test_tensors_and_given_axes():
     figure, axes = draw(values, errors.requires_grad_(), plt_fig_axis=given, use_pyplot=False)
     assert figure is given[0]
     assert list(axes) == list(given[1])
-    np.testing.assert_allclose(axes[1].images[-1].get_array(), errors.detach().sum(2))
+    np.testing.assert_allclose(np.asarray(axes[1].images[-1].get_array()), errors.detach().sum(2))
 
 
 def test_figures_are_shown_by_default(monkeypatch):
