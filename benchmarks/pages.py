@@ -78,8 +78,8 @@ def fill(mark: str, text: str) -> None:
 
 def table(head: Iterable[object], lines: Iterable[Iterable[object]]) -> str:
     """Return a table in Markdown."""
-    names, *rows = ([str(cell) for cell in line] for line in (head, *lines))
-    texts = [f"| {' | '.join(row)} |" for row in (names, *rows)]
+    names, *rows = ([f" {cell}".rstrip() for cell in line] for line in (head, *lines))
+    texts = [f"|{' |'.join(row)} |" for row in (names, *rows)]
     return "\n".join([texts[0], "|" + "---|" * len(names), *texts[1:]])
 
 

@@ -9,7 +9,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ from torch import nn
 import captum_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting, difference
-from .pictures import picture
+from .pictures import draw_images, draw_lines
 
 _PER_PLAYER = 4
 _PLAIN = "SampleShapley"
@@ -173,7 +172,10 @@ def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
         "evaluations": f"{_PER_PLAYER} for each feature",
     }
     note = "Each number is the mean change for 5 to 30 % of the features masked; lower is better."
-    return Outcome(comparisons, settings, (note,), partial(_draw, curves))
+    lines = {method: (100 * SHARES, of.mean(axis=0)) for method, of in curves.changes.items()}
+    names = "features masked, %", "change of the log-odds"
+    draw = partial(draw_lines, {case.title: lines}, *names)
+    return Outcome(comparisons, settings, (note,), draw)
 
 
 def _table_1(setting: Setting) -> Outcome:
@@ -194,16 +196,6 @@ def _table_1(setting: Setting) -> Outcome:
         "paper's; the figures compare explanations of these."
     )
     return Outcome(comparisons, {"data": "smaller than the paper's"}, notes=(note,))
-
-
-def _draw(curves: _Curves, path: Path) -> None:
-    names = "features masked, %", "change of the log-odds"
-    with picture(path, (7, 4.5), *names, title=curves.case.title) as panel:
-        for method, changes in curves.changes.items():
-            error = changes.std(axis=0, ddof=1) / np.sqrt(len(changes))
-            panel.errorbar(
-                100 * SHARES, changes.mean(axis=0), error, marker="o", capsize=2, label=method
-            )
 
 
 _PAPER = "L- and C-Shapley"
@@ -307,19 +299,13 @@ def _of_sentence(model: nn.Module, item: Input) -> dict[str, FloatArray]:
 
 
 def _draw_words(shown: Sequence[str], found: Mapping[str, FloatArray], path: Path) -> None:
-    colours = mpl.colormaps["RdBu"]
-    starts = np.cumsum([0.0, *(0.35 + 0.2 * len(word) for word in shown)])
-    with picture(path, (9.5, 2.6), has_grid=False, legend=None) as panel:
-        for line, (name, values) in enumerate(found.items()):
-            panel.text(-0.3, -line, name, ha="right", va="center", fontsize=10)
-            for place, word in enumerate(shown):
-                share = values[place] / np.abs(values).max()
-                panel.text(
-                    starts[place], -line, word, va="center", fontsize=11,
-                    bbox={"facecolor": colours(0.5 + 0.4 * share), "edgecolor": "none", "pad": 2},
-                )  # fmt: skip
-        panel.set(xlim=(-3, starts[-1]), ylim=(-len(found) + 0.4, 0.6))
-        panel.axis("off")
+    figure, panel = plt.subplots(figsize=(9.5, 2.6), layout="constrained")
+    shares = [values / np.abs(values).max() for values in found.values()]
+    panel.imshow(shares, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    panel.set_xticks(range(len(shown)), shown)
+    panel.set_yticks(range(len(found)), list(found))
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
 
 
 # --- pixels ---
@@ -403,23 +389,10 @@ def _misclassified(setting: Setting) -> Outcome:
 
 
 def _draw_grid(case: Case, found: Mapping[str, Sequence[FloatArray]], path: Path) -> None:
-    n_columns = len(case.items)
-    figure, panels = plt.subplots(
-        len(found) + 1, n_columns, figsize=(1.5 * n_columns + 1, 1.5 * (len(found) + 1)),
-        layout="constrained", squeeze=False,
-    )  # fmt: skip
-    for column, item in enumerate(case.items):
-        image = _image(item)
-        panels[0, column].imshow(image)
-        for line, of_items in enumerate(found.values(), start=1):
-            panels[line, column].imshow(_masked(image, of_items[column], item))
-    for line, name in enumerate(("original", *found)):
-        panels[line, 0].set_ylabel(name, fontsize=8)
-        for panel in panels[line]:
-            panel.set_xticks([])
-            panel.set_yticks([])
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
+    rows = {"original": list(map(_image, case.items))} | {
+        name: list(map(_masked, case.items, of_items)) for name, of_items in found.items()
+    }
+    draw_images(rows, path)
 
 
 def _image(item: Input) -> npt.NDArray[Any]:
@@ -427,13 +400,12 @@ def _image(item: Input) -> npt.NDArray[Any]:
     return np.repeat(np.moveaxis(item.inputs[0].numpy(), 0, -1), 3, axis=2)
 
 
-def _masked(image: npt.NDArray[Any], values: FloatArray, item: Input) -> npt.NDArray[Any]:
+def _masked(item: Input, values: FloatArray) -> npt.NDArray[Any]:
     """Return the digit with the first pixels coloured."""
-    first = _first(item, values).reshape(item.shape)
-    shown = image.copy()
-    shown[first] = (0.1, 0.2, 0.9)
-    shown[first & (image.mean(axis=2) > 0.5)] = (0.9, 0.1, 0.1)
-    return shown
+    image, first = _image(item), _first(item, values).reshape(item.shape)
+    is_bright = image.mean(axis=2) > 0.5
+    image[first & ~is_bright], image[first & is_bright] = (0.1, 0.2, 0.9), (0.9, 0.1, 0.1)
+    return image
 
 
 _ITEMS_OF_PICTURES = (

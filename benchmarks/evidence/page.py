@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pages import table
 
 from .items import Item
 from .results import Result, differences, load
-from .rule import OTHER, Evidence, Spread, Tested, gather, verdict, words
+from .rule import OTHER, Evidence, Tested, gather, verdict, words
 
 _BUDGET = re.compile(r"(, [NK] = )(\d+)$")
 
@@ -72,12 +74,12 @@ def stability(item: Item, results: Sequence[Result]) -> str:
 
 def _summary(items: Sequence[Item], results: Mapping[str, Sequence[Result]]) -> str:
     """Return the table of verdicts."""
-    lines = ["| item | title | verdict | stable |", "|---|---|---|---|"]
+    lines = []
     for item in items:
         of_item = results[item.name]
         known = verdict(evidence(item, of_item))
-        lines.append(f"| `{item.name}` | {item.title} | {known} | {stability(item, of_item)} |")
-    return "\n".join(lines) + "\n"
+        lines.append([f"`{item.name}`", item.title, known, stability(item, of_item)])
+    return table(["item", "title", "verdict", "stable"], lines) + "\n"
 
 
 def _section(item: Item, results: Sequence[Result]) -> str:
@@ -89,60 +91,44 @@ def _section(item: Item, results: Sequence[Result]) -> str:
     lines[-1] += f", stable {stability(item, results)}. `python -m evidence run {item.name}`."
     for place, claim in enumerate(item.claims):
         tested = [one for one in known.tested if one.ours.of.claim == place]
-        lines += ["", f"“{claim.quote}” ({claim.place}). Control: {claim.control}.", ""]
-        lines += ["| | published | ours | answer | control | networks |", "|---" * 6 + "|"]
         rows: dict[str, list[Tested]] = {}  # the budgets of one quantity, "…, N = 8" and so on
         for one in sorted(tested, key=lambda one: one.answer != OTHER):
             rows.setdefault(_BUDGET.sub(r"\1", one.ours.of.quantity), []).append(one)
-        lines += [_line(quantity, of_budgets) for quantity, of_budgets in rows.items()]
-    if results:
-        lines += _of_first(item, results)
-    return "\n".join(lines) + "\n"
-
-
-def _of_first(item: Item, results: Sequence[Result]) -> list[str]:
+        head = ["", "published", "ours", "answer", "control", "networks"]
+        cells = table(head, (_line(quantity, of_budgets) for quantity, of_budgets in rows.items()))
+        lines += ["", f"“{claim.quote}” ({claim.place}). Control: {claim.control}.", "", cells]
+    if not results:
+        return "\n".join(lines) + "\n"
     first = results[0]
-    lines = ["", "; ".join(f"{name}: {text}" for name, text in first.settings.items()) + "."]
+    lines += ["", "; ".join(f"{name}: {text}" for name, text in first.settings.items()) + "."]
     lines += ["", *first.notes] if first.notes else []
     if first.has_picture:
         lines += ["", f"![{item.title}](evidence_results/{item.name}/{first.seed}.png)"]
-    return lines
+    return "\n".join(lines) + "\n"
 
 
-def _line(quantity: str, of_budgets: Sequence[Tested]) -> str:
+def _line(quantity: str, of_budgets: Sequence[Tested]) -> list[str]:
+    """Return the cells of a row: what it says of each budget, once if all are equal."""
     of_budgets = sorted(of_budgets, key=_budget)
     budgets = ", ".join(str(budget) for one in of_budgets if (budget := _budget(one)))
-    cells = [
-        f"{quantity}{budgets}",
-        _cell(
-            "–" if one.ours.of.theirs is None else f"{one.ours.of.theirs:.3g}" for one in of_budgets
-        ),
-        _cell(_number(one.ours) for one in of_budgets),
-        _cell(one.answer for one in of_budgets),
-        _cell(_of_control(one) for one in of_budgets),
-        _cell(str(len(one.ours.numbers)) for one in of_budgets),
-    ]
-    return "| " + " | ".join(cells) + " |"
+    columns = zip(*map(_cells, of_budgets), strict=True)
+    cells = (of if len(set(of)) > 1 else of[:1] for of in columns)
+    return [f"{quantity}{budgets}", *map("; ".join, cells)]
 
 
-def _of_control(one: Tested) -> str:
-    if not one.is_controlled:
-        return "not run"
-    return "passes" if one.is_passed_by_control else "fails"
+def _cells(one: Tested) -> tuple[str, ...]:
+    """Return the published number, ours with its standard error, answer, control and networks."""
+    ours, control = one.ours, "passes" if one.is_passed_by_control else "fails"
+    return (
+        "–" if ours.of.theirs is None else f"{ours.of.theirs:.3g}",
+        f"{ours.mean:.3g}" + (f" ± {ours.error:.2g}" if len(ours.numbers) > 1 else ""),
+        one.answer,
+        control if one.is_controlled else "not run",
+        str(len(ours.numbers)),
+    )
 
 
 def _budget(one: Tested) -> int:
     """Return the number at the end of a quantity, 0 if it has none."""
     found = _BUDGET.search(one.ours.of.quantity)
     return int(found[2]) if found else 0
-
-
-def _cell(words: Iterable[str]) -> str:
-    """Return what a row says of each budget, once if all are equal."""
-    of_budgets = list(words)
-    return of_budgets[0] if len(set(of_budgets)) == 1 else "; ".join(of_budgets)
-
-
-def _number(spread: Spread) -> str:
-    """Return the mean, and its standard error where there are several networks."""
-    return f"{spread.mean:.3g}" + (f" ± {spread.error:.2g}" if len(spread.numbers) > 1 else "")

@@ -1,63 +1,57 @@
-"""What the pictures of the items have in common."""
+"""How the pictures of the items are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
+
+Lines = Mapping[str, Any]
+"""Abscissas and ordinates by the names of the lines."""
 
 
-@contextmanager
-def picture(
+def draw_lines(
+    panels: Mapping[str, Lines],
+    xlabel: str,
+    ylabel: str,
     path: Path,
-    size: tuple[float, float],
-    xlabel: str = "",
-    ylabel: str = "",
     *,
-    title: str = "",
-    dpi: int = 100,
-    has_grid: bool = True,
-    legend: int | None = 10,
-) -> Iterator[Any]:
-    """Give a panel to draw in, and write it to a file.
-
-    Parameters
-    ----------
-    path, size, dpi
-        The file, and the size in inches and dots.
-    xlabel, ylabel, title : str
-        The words beside the axes and above.
-    has_grid : bool
-        Whether the panel has a grid.
-    legend : int or None
-        The size of the letters of the legend; None for no legend.
-    """
-    figure, panel = plt.subplots(figsize=size, layout="constrained")
-    yield panel
-    panel.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    if has_grid:
+    scales: tuple[str, str] = ("linear", "linear"),
+    style: str = "o-",
+) -> None:
+    """Draw lines or points, a panel for each title, into a file; logarithms have the base 2."""
+    size = (6.5 * len(panels), 4.3)
+    figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
+    for panel, (title, lines) in zip(axes[0], panels.items(), strict=True):
+        for name, (x, y) in lines.items():
+            panel.plot(x, y, style, label=name)
+        panel.set(xlabel=xlabel, ylabel=ylabel, title=title, yscale=scales[1])
+        panel.set_xscale(scales[0], **({"base": 2} if scales[0] == "log" else {}))
         panel.grid(alpha=0.3)
-    if legend is not None:
-        panel.legend(fontsize=legend)
-    figure.savefig(path, dpi=dpi)
+    axes[0, -1].legend(fontsize=8)
+    figure.savefig(path, dpi=90)
     plt.close(figure)
 
 
-def draw_budgets(
-    path: Path,
-    size: tuple[float, float],
-    dpi: int,
-    budgets: Sequence[int],
-    means: Mapping[str, Any],
-    metric: str,
-) -> None:
+def draw_budgets(lines: Lines, metric: str, path: Path) -> None:
     """Draw the mean scores of estimators over numbers of evaluations."""
-    with picture(path, size, "N, evaluations per player", metric, dpi=dpi, legend=8) as panel:
-        for name, of_budgets in means.items():
-            panel.plot(budgets, of_budgets, marker="o", label=name)
-        panel.set_xscale("log", base=2)
-        if metric == "absolute error":
-            panel.set_yscale("log")
+    scales = ("log", "log" if metric == "absolute error" else "linear")
+    draw_lines({"": lines}, "N, evaluations per player", metric, path, scales=scales)
+
+
+def draw_images(rows: Mapping[str, Any], path: Path) -> None:
+    """Draw rows of images into a file: colours, or numbers, blue above 0 and red below."""
+    size = len(rows), max(map(len, rows.values()))
+    inches = (1.5 * size[1] + 1, 1.5 * size[0])
+    figure, panels = plt.subplots(*size, figsize=inches, layout="constrained", squeeze=False)
+    for line, (name, images) in zip(panels, rows.items(), strict=True):
+        for panel, image in zip(line, images, strict=True):
+            most = np.abs(image).max() or 1.0
+            panel.imshow(image, cmap="RdBu", vmin=-most, vmax=most)
+            panel.set(xticks=[], yticks=[])
+        line[0].set_ylabel(name, fontsize=8)
+    figure.savefig(path, dpi=80)
+    plt.close(figure)

@@ -12,7 +12,6 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import captum.attr
@@ -35,7 +34,7 @@ from shapley_adapters.aggregation import (
 from shapley_adapters.criteria import Neighbourhood, complexity, faithfulness, sensitivity
 
 from .items import Claim, Comparison, Item, Outcome, Setting, difference
-from .pictures import picture
+from .pictures import draw_lines
 
 _COLUMNS = ("max sensitivity", "average sensitivity", "faithfulness", "complexity")
 _COMPLEXITY = _COLUMNS.index("complexity")
@@ -258,7 +257,12 @@ def _claims(setting: Setting) -> Outcome:
         "rows": str(n_rows), "neighbours of each": str(n_draws), "evaluations": "106, of MNIST 416",
         "rows in which AVA looks": str(n_pool),
     }  # fmt: skip
-    return Outcome(comparisons, settings, (note,), partial(_draw, drawn))
+    points = {
+        name: (np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY]))
+        for name, of_rows in drawn.items()
+    }
+    names = "average sensitivity on Adult", "complexity"
+    return Outcome(comparisons, settings, (note,), partial(draw_lines, {"": points}, *names))
 
 
 def _comparisons(
@@ -279,17 +283,6 @@ def _comparisons(
         gaps = [scores[one][_COMPLEXITY] - simplest for one in (method, _MEAN)]
         below(f"{method}, less that of the simplest member", gaps, 1)
     return comparisons
-
-
-def _draw(scores: Mapping[str, FloatArray], path: Path) -> None:
-    names = "average sensitivity on Adult", "complexity"
-    with picture(path, (8, 5), *names, dpi=90, legend=None) as panel:
-        for index, (name, of_rows) in enumerate(scores.items()):
-            moved, simplicity = np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY])
-            panel.scatter(
-                moved, simplicity, s=40, alpha=0.8, marker="osD^v"[index // 4], label=name
-            )
-        panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 ITEMS = (

@@ -12,8 +12,8 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -57,23 +57,31 @@ def compute(item: Item, setting: Setting, folder: Path) -> Result:
         raise ValueError(f"{item.name} {item.reason}")
     started = time.process_time()
     outcome = item.run(setting)
-    file = path(item.name, setting.seed, folder)
+    file = folder / item.name / f"{setting.seed}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     has_picture = outcome.draw is not None and setting.seed == 0
     if outcome.draw is not None and has_picture:
         outcome.draw(file.with_suffix(".png"))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    ).stdout.strip()  # fmt: skip
+    versions = (f"{name} {version(name)}" for name in _PACKAGES)
+    origin = {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit or "unknown",
+        "code": code_of(item.run),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "versions": ", ".join([f"Python {platform.python_version()}", *versions]),
+        "seconds": f"{time.process_time() - started:.0f}",
+        "run": "quick" if setting.is_quick else "full",
+    }
     result = Result(
-        name=item.name,
-        seed=setting.seed,
-        comparisons=outcome.comparisons,
-        settings=outcome.settings,
-        notes=outcome.notes,
-        origin=_origin(item, time.process_time() - started, setting.is_quick),
-        has_picture=has_picture,
-    )
-    file.write_text(
-        json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+        item.name, setting.seed, outcome.comparisons, outcome.settings, outcome.notes, origin,
+        has_picture,
+    )  # fmt: skip
+    text = json.dumps(asdict(result), indent=1, ensure_ascii=False)
+    file.write_text(text + "\n", encoding="utf-8")
     return result
 
 
@@ -87,33 +95,20 @@ def load(name: str, folder: Path) -> list[Result]:
     return results
 
 
-def path(name: str, seed: int, folder: Path) -> Path:
-    """Return the file of an item's numbers with one network."""
-    return folder / name / f"{seed}.json"
-
-
 def differences(results: Sequence[Result]) -> list[str]:
     """Return in what the results of an item differ that must be the same for all networks.
 
     A network may have nothing to compare, such as no digit that it gets wrong.
     """
     compared = [one.comparisons for one in results if one.comparisons]
-    said: dict[str, list[Any]] = {
-        "code": [one.origin["code"] for one in results],
-        "quantities": [
-            {
-                (one.quantity, one.theirs, one.neutral, one.leads, one.is_ratio, one.claim)
-                for one in of
-            }
-            for of in compared
-        ],
-        "controls": [{(one.quantity, math.isnan(one.control)) for one in of} for of in compared],
+    said: dict[str, set[Any]] = {
+        "code": {one.origin["code"] for one in results},
+        "quantities": {frozenset(replace(one, ours=0, control=0) for one in of) for of in compared},
+        "controls": {
+            frozenset((one.quantity, math.isnan(one.control)) for one in of) for of in compared
+        },
     }
-    return [
-        name
-        for name, of_networks in said.items()
-        if any(one != of_networks[0] for one in of_networks)
-    ]
+    return [name for name, of_networks in said.items() if len(of_networks) > 1]
 
 
 def code_of(run: Callable[..., Any]) -> str:
@@ -125,50 +120,19 @@ def code_of(run: Callable[..., Any]) -> str:
     found: dict[str, str] = {}
     while to_read:
         file = to_read.pop()
-        if file.is_file() and file.name not in found:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            to_read += _imported(tree, file.parent)
-            found[file.name] = ast.unparse(_without_docstrings(tree))
+        if not file.is_file() or file.name in found:
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                module = getattr(node, "module", None)
+                folder = file.parent if getattr(node, "level", 0) else FOLDER.parent
+                names = [module] if module else [one.name for one in node.names]
+                to_read += [folder / f"{name}.py" for name in names]
+        found[file.name] = ast.unparse(_WithoutTexts().visit(tree))
     return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()[:12]
 
 
-def _imported(tree: ast.Module, folder: Path) -> Iterator[Path]:
-    """Yield where the modules that a module imports would be, were they of the benchmarks."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module] if node.module else [one.name for one in node.names]
-            for name in names:
-                yield (folder if node.level else FOLDER.parent) / f"{name}.py"
-        elif isinstance(node, ast.Import):
-            for one in node.names:
-                yield FOLDER.parent / f"{one.name}.py"
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [
-                one for one in body
-                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-            ]  # fmt: skip
-            body[:] = kept or [ast.Pass()]
-    return tree
-
-
-def _origin(item: Item, seconds: float, is_quick: bool) -> dict[str, str]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    ).stdout.strip()  # fmt: skip
-    return {
-        "date": datetime.date.today().isoformat(),
-        "commit": commit or "unknown",
-        "code": code_of(item.run) if item.run is not None else "",
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
-        "versions": ", ".join(
-            [f"Python {platform.python_version()}", *(f"{n} {version(n)}" for n in _PACKAGES)]
-        ),
-        "seconds": f"{seconds:.0f}",
-        "run": "quick" if is_quick else "full",
-    }
+class _WithoutTexts(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # as ast calls it
+        return None if isinstance(node.value, ast.Constant) else node

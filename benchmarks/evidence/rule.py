@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -16,16 +18,13 @@ FACTOR, DIFFERENCE = 1.25, 0.02
 CONFIDENCE = 0.95
 FEWEST_NETWORKS = 3
 
-Case = TypeVar("Case")
 
-
-@dataclass(frozen=True)
-class Answer(Generic[Case]):
+class Answer(NamedTuple):
     """A name, and when it is given: the words of the page and the condition of the code."""
 
     name: str
     words: str
-    holds: Callable[[Case], bool]
+    holds: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ class Spread:
     def interval(self) -> tuple[float, float]:
         """The interval of the mean, by Student's t."""
         n = len(self.numbers)
-        if n < 2:
-            return -math.inf, math.inf
-        half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * self.error
+        half = student.ppf((1 + CONFIDENCE) / 2, n - 1) * self.error if n > 1 else math.inf
         return self.mean - half, self.mean + half
 
     @property
@@ -83,48 +80,47 @@ class Spread:
             return None
         return "above" if theirs > neutral else "below"
 
+    @property
+    def agrees(self) -> bool:
+        """Whether the whole interval is in the bounds."""
+        (low, high), bounds = self.interval, self.bounds
+        return bounds is not None and bounds[0] <= low and high <= bounds[1]
 
-def _agrees(spread: Spread) -> bool:
-    low, high = spread.interval
-    return spread.bounds is not None and spread.bounds[0] <= low and high <= spread.bounds[1]
+    def is_beyond(self, side: str | None) -> bool:
+        """Return whether the whole interval is on a side of the neutral number."""
+        (low, high), neutral = self.interval, self.of.neutral
+        if neutral is None or side is None:
+            return False
+        return low > neutral if side == "above" else high < neutral
 
-
-def _is_beyond(spread: Spread, side: str) -> bool:
-    low, high = spread.interval
-    neutral = spread.of.neutral
-    return neutral is not None and (low > neutral if side == "above" else high < neutral)
-
-
-def _is_on_their_side(spread: Spread) -> bool:
-    return spread.side is not None and _is_beyond(spread, spread.side)
-
-
-def _is_elsewhere(spread: Spread) -> bool:
-    if spread.side is not None:
-        return _is_beyond(spread, "below" if spread.side == "above" else "above")
-    low, high = spread.interval
-    return spread.bounds is not None and (high < spread.bounds[0] or low > spread.bounds[1])
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the whole interval is on the other side, or outside the bounds without sides."""
+        if self.side is not None:
+            return self.is_beyond("below" if self.side == "above" else "above")
+        (low, high), bounds = self.interval, self.bounds
+        return bounds is not None and (high < bounds[0] or low > bounds[1])
 
 
 AGREES, SAME, OTHER, OPEN = "agrees", "same side", "differs", "open"
-ANSWERS: Sequence[Answer[Spread]] = (
+ANSWERS = (
     Answer(
         AGREES,
         f"the whole interval is within a factor of {FACTOR} of the published ratio, or within "
         f"{DIFFERENCE} of the published score",
-        _agrees,
+        lambda spread: spread.agrees,
     ),
     Answer(
         SAME,
         "the whole interval is on the paper's side of the neutral number, which is 1 for ratios "
         "and 0 for differences",
-        _is_on_their_side,
+        lambda spread: spread.is_beyond(spread.side),
     ),
     Answer(
         OTHER,
         "the whole interval is on the other side; or, for numbers that have no sides (accuracies, "
         "values, sides that are equal there), it lies outside the bounds of the first case",
-        _is_elsewhere,
+        lambda spread: spread.is_elsewhere,
     ),
     Answer(OPEN, "all others", lambda _: True),
 )
@@ -168,14 +164,12 @@ class Tested:
 
 def gather(runs: Sequence[Sequence[Comparison]]) -> list[Tested]:
     """Return each comparison over the networks that have it."""
-    by_quantity: dict[str, list[Comparison]] = {}
-    for run in runs:
-        for comparison in run:
-            by_quantity.setdefault(comparison.quantity, []).append(comparison)
+    by_quantity = defaultdict[str, list[Comparison]](list)
+    for comparison in chain(*runs):
+        by_quantity[comparison.quantity].append(comparison)
     return [
         Tested(
-            Spread([one.ours for one in found], found[0]),
-            Spread([one.control for one in found], found[0]),
+            *(Spread([getattr(one, of) for one in found], found[0]) for of in ("ours", "control"))
         )
         for found in by_quantity.values()
     ]
@@ -209,36 +203,31 @@ class Evidence:
         return sum(self.counted.count(name) for name in names) / len(self.counted)
 
 
-IMPOSSIBLE, TOO_FEW, NO_VERDICT = "cannot be reproduced", "too few networks", "no verdict"
-REPRODUCED, IN_DIRECTION = "reproduced", "reproduced in direction"
-NOT_REPRODUCED = "not reproduced"
-VERDICTS: Sequence[Answer[Evidence]] = (
+VERDICTS = (
     Answer(
-        IMPOSSIBLE,
+        "cannot be reproduced",
         "the data, the model or the people of the experiment are not available",
         lambda e: not e.is_possible,
     ),
     Answer(
-        TOO_FEW,
+        "too few networks",
         f"fewer than {FEWEST_NETWORKS} networks were run",
         lambda e: e.n_networks < FEWEST_NETWORKS,
     ),
     Answer(
-        NO_VERDICT,
+        "no verdict",
         "half of the comparisons or more do not count",
         lambda e: 2 * len(e.counted) <= len(e.tested),
     ),
     Answer(
-        REPRODUCED,
-        f"all comparisons that count say “{AGREES}”",
-        lambda e: e.share(AGREES) == 1,
+        "reproduced", f"all comparisons that count say “{AGREES}”", lambda e: e.share(AGREES) == 1
     ),
     Answer(
-        IN_DIRECTION,
+        "reproduced in direction",
         f"more than half of them say “{AGREES}” or “{SAME}”, and none “{OTHER}”",
         lambda e: e.share(AGREES, SAME) > 0.5 and e.share(OTHER) == 0,
     ),
-    Answer(NOT_REPRODUCED, "all others", lambda _: True),
+    Answer("not reproduced", "all others", lambda _: True),
 )
 """The first that holds is given."""
 
@@ -250,18 +239,15 @@ def verdict(evidence: Evidence) -> str:
 
 def words() -> str:
     """Return the rule as the page prints it."""
-    lines = [
+    answers, verdicts = (
+        ";\n".join(f"- **{one.name}**: {one.words}" for one in cases) + "."
+        for cases in (ANSWERS, VERDICTS)
+    )
+    return (
         "Numbers are means over networks, each trained on another split of the data; the interval "
         f"is that of {CONFIDENCE:.0%} by Student's t. The first case that holds is the answer of a "
-        "comparison:",
-        "",
-        *(f"- **{one.name}**: {one.words};" for one in ANSWERS),
-        "",
+        f"comparison:\n\n{answers}\n\n"
         "A control takes the place of the method that the paper praises. It passes if its answer "
         "is as good as ours. A comparison whose control passes, or was not run, counts neither for "
-        "nor against the paper. The first case that holds is the verdict:",
-        "",
-        *(f"- **{one.name}**: {one.words};" for one in VERDICTS),
-    ]
-    return "\n".join(line[:-1] + "." if line.startswith("- ") and after == "" else line
-                     for line, after in zip(lines, [*lines[1:], ""], strict=True))  # fmt: skip
+        f"nor against the paper. The first case that holds is the verdict:\n\n{verdicts}"
+    )

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ import scipy.special
 import scipy.stats
 import torch
 from data_files import parts
-from games import BoolArray, FloatArray, TabulatedGame, all_coalitions, core_game
+from games import FloatArray, TabulatedGame, all_coalitions, core_game
 from models import ExplainedModel
 from network_training import Explained, LabelArray, accuracy, trained_network
 from torch import nn
@@ -34,23 +34,28 @@ import captum_ext
 from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
 
 from .items import Claim, Comparison, Item, Outcome, Setting, difference
-from .pictures import draw_budgets, picture
+from .pictures import draw_budgets, draw_lines
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table: its file, the label that is class 1, and the columns that are dropped."""
+    """A table: its file, the label that is class 1, columns that are dropped, and how many rows."""
 
     name: str
     title: str
     file: str
     label: str
     positive: str
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[str, ...]
+    n_rows: int
 
 
-CENSUS = TableFile("census", "Census Income", "adult/adult.csv.gz", "income", ">50K", ("fnlwgt",))
-BANK = TableFile("bank", "bank marketing", "bank_marketing/bank_marketing.csv.gz", "y", "yes")
+CENSUS = TableFile(
+    "census", "Census Income", "adult/adult.csv.gz", "income", ">50K", ("fnlwgt",), 60
+)
+BANK = TableFile(
+    "bank", "bank marketing", "bank_marketing/bank_marketing.csv.gz", "y", "yes", (), 20
+)
 
 
 @dataclass(frozen=True)
@@ -166,50 +171,23 @@ def shear_random_cooperators(
     return shear(scores)(game, per_player, rng)
 
 
-def kernel_shap(*, paired: bool) -> Estimate:
-    """Return KernelSHAP as in Appendix H: the mean of M regressions on N draws each.
-
-    A regression with too few draws takes, of all solutions, the one nearest to equal shares.
-    """
-
-    def estimate(game: TabulatedGame, per_player: int, rng: np.random.Generator) -> FloatArray:
-        n_players = game.n_players
-        total = np.zeros((len(game.table), n_players))
-        for _ in range(n_players):
-            coalitions = _kernel_draws(n_players, per_player // 2 if paired else per_player, rng)
-            if paired:
-                coalitions = np.concatenate([coalitions, ~coalitions])
-            total += _regression(game, coalitions)
-        return total / n_players
-
-    return estimate
-
-
 def kernel_shap_welford(
     game: TabulatedGame, per_player: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return KS-WF: one regression on N · M draws; the paper computes its matrices as means."""
-    return _regression(game, _kernel_draws(game.n_players, per_player * game.n_players, rng))
+    """Return KS-WF: one regression on N · M draws; the paper computes its matrices as means.
 
-
-def _kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> BoolArray:
-    """Draw coalitions, (n, M), by the Shapley kernel."""
-    sizes = np.arange(1, n_players)
-    weights = 1 / (sizes * (n_players - sizes))
-    drawn = rng.choice(sizes, size=n_draws, p=weights / weights.sum())
-    places = rng.random((n_draws, n_players)).argsort(axis=1)
-    return places < drawn[:, None]
-
-
-def _regression(game: TabulatedGame, coalitions: BoolArray) -> FloatArray:
-    """Return the least-squares attributions that sum to v(N) − v(∅), (R, M)."""
+    Attributions sum to v(N) − v(∅).
+    """
     n_players = game.n_players
+    sizes = np.arange(1, n_players)
+    kernel = 1 / (sizes * (n_players - sizes))
+    drawn = rng.choice(sizes, size=per_player * n_players, p=kernel / kernel.sum())
+    coalitions = rng.random((len(drawn), n_players)).argsort(axis=1) < drawn[:, None]
     empty, grand = game.ends()
     shares = (grand - empty) / n_players
     # Orthonormal directions that leave the sum alone.
     basis = np.linalg.svd(np.ones((1, n_players)))[2][1:].T  # (M, M − 1)
-    sizes = coalitions.sum(axis=1)
-    rest = game(coalitions[None]) - empty[:, None] - sizes * shares[:, None]  # (R, C)
+    rest = game(coalitions[None]) - empty[:, None] - drawn * shares[:, None]  # (R, C)
     solution = np.linalg.lstsq(coalitions @ basis, rest.T, rcond=None)[0]
     return shares[:, None] + (basis @ solution).T
 
@@ -243,9 +221,10 @@ _PER_PLAYER = (8, 16, 32, 64)
 _SHEAR, _AS_RELEASED, _ANTITHETIC = "SHEAR", "APS, authors' indices", "APS, all pairs"
 _PLAIN = "PS"
 _RIVALS = ("KS-WF", _PLAIN, _AS_RELEASED)
+_NO_PAIRS, _NO_COOPERATORS = "SHEAR, no antithetic draws", "SHEAR, random cooperators"
 _ERROR, _RANKING = "absolute error", "accuracy of the ranking"
+_QUALITY = ("faithfulness", "monotonicity")
 
-_ROWS, _BANK_ROWS = 60, 20
 _SUM = 3.61
 _TOP = {"education", "marital_status", "occupation"}
 """Of the bars in Figure 5: their sum, and the three longest."""
@@ -254,181 +233,129 @@ _SETS = 40
 """Number of random sets of cooperators for each row and feature."""
 
 PUBLISHED = {
-    "census": {
-        _ERROR: {
-            _SHEAR: (0.019, 0.013, 0.009, 0.006),
-            "KS-WF": (0.185, 0.128, 0.089, 0.063),
-            "PS": (0.111, 0.078, 0.056, 0.039),
-            _AS_RELEASED: (0.057, 0.030, 0.016, 0.009),
-        },
-        _RANKING: {
-            _SHEAR: (0.983, 0.989, 0.992, 0.995),
-            "KS-WF": (0.803, 0.859, 0.894, 0.923),
-            "PS": (0.900, 0.927, 0.946, 0.961),
-            _AS_RELEASED: (0.944, 0.972, 0.983, 0.991),
-        },
+    ("census", _ERROR): {
+        _SHEAR: (0.019, 0.013, 0.009, 0.006),
+        "KS-WF": (0.185, 0.128, 0.089, 0.063),
+        "PS": (0.111, 0.078, 0.056, 0.039),
+        _AS_RELEASED: (0.057, 0.030, 0.016, 0.009),
     },
-    "bank": {
-        _ERROR: {
-            _SHEAR: (0.050, 0.035, 0.026, 0.019),
-            "KS-WF": (0.400, 0.276, 0.192, 0.136),
-            "PS": (0.238, 0.166, 0.118, 0.084),
-            _AS_RELEASED: (0.124, 0.065, 0.035, 0.019),
-        },
-        _RANKING: {
-            _SHEAR: (0.949, 0.964, 0.973, 0.980),
-            "KS-WF": (0.655, 0.726, 0.783, 0.833),
-            "PS": (0.808, 0.858, 0.893, 0.922),
-            _AS_RELEASED: (0.888, 0.937, 0.966, 0.979),
-        },
+    ("census", _RANKING): {
+        _SHEAR: (0.983, 0.989, 0.992, 0.995),
+        "KS-WF": (0.803, 0.859, 0.894, 0.923),
+        "PS": (0.900, 0.927, 0.946, 0.961),
+        _AS_RELEASED: (0.944, 0.972, 0.983, 0.991),
+    },
+    ("bank", _ERROR): {
+        _SHEAR: (0.050, 0.035, 0.026, 0.019),
+        "KS-WF": (0.400, 0.276, 0.192, 0.136),
+        "PS": (0.238, 0.166, 0.118, 0.084),
+        _AS_RELEASED: (0.124, 0.065, 0.035, 0.019),
+    },
+    ("bank", _RANKING): {
+        _SHEAR: (0.949, 0.964, 0.973, 0.980),
+        "KS-WF": (0.655, 0.726, 0.783, 0.833),
+        "PS": (0.808, 0.858, 0.893, 0.922),
+        _AS_RELEASED: (0.888, 0.937, 0.966, 0.979),
     },
 }
 """Means over the rows of the files that the authors released, N = 8, 16, 32, 64."""
 
-
-@dataclass(frozen=True)
-class _Run:
-    """The scores of all estimators on a table.
-
-    Attributes
-    ----------
-    scores : dict of (str, str) to arrays, (budgets, seeds, rows)
-        (metric, estimator) to scores.
-    """
-
-    settings: dict[str, str]
-    scores: Mapping[tuple[str, str], FloatArray]
-
-    def ratio(self, name: str, other: str, index: int) -> float:
-        """Return the absolute error over that of another estimator at one budget."""
-        errors = [self.scores[_ERROR, one][index].mean() for one in (name, other)]
-        return float(errors[0] / errors[1])
-
-    def lead(self, metric: str, name: str, other: str, index: int) -> float:
-        """Return how much the score is above another's at one budget."""
-        scores = [self.scores[metric, one][index].mean() for one in (name, other)]
-        return float(scores[0] - scores[1])
+_Means = dict[tuple[str, str], FloatArray]
+"""(metric, estimator) to the mean scores of each budget."""
 
 
 @cache
-def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
-    n_rows, n_seeds = (10, 2) if setting.is_quick else (n_rows, 4)
+def _run(table: TableFile, setting: Setting) -> tuple[dict[str, str], _Means]:
+    """Return the settings and the scores of all estimators on a table."""
+    n_rows, n_seeds = (10, 2) if setting.is_quick else (table.n_rows, 4)
     explained = explained_table(table, setting, n_rows)
     game = explained.tabulated()
     exact, scores_of_pairs = game.shapley_values(), explained.cross_contributions()
     estimates: dict[str, Estimate] = {
         _SHEAR: shear(scores_of_pairs),
-        "SHEAR, no antithetic draws": shear(scores_of_pairs, antithetic=False),
-        "SHEAR, random cooperators": shear_random_cooperators,
-        "KS": kernel_shap(paired=False),
+        _NO_PAIRS: shear(scores_of_pairs, antithetic=False),
+        _NO_COOPERATORS: shear_random_cooperators,
         "KS-WF": kernel_shap_welford,
-        "KS-Pair": kernel_shap(paired=True),
         _PLAIN: permutations(None),
         _AS_RELEASED: permutations(1),
         _ANTITHETIC: permutations(0),
     }
-    scores: dict[tuple[str, str], FloatArray] = {}
-    for name, estimate in estimates.items():
-        of_budgets = [_scores(estimate, game, exact, n, n_seeds) for n in _PER_PLAYER]
-        for metric in of_budgets[0]:
-            scores[metric, name] = np.array([one[metric] for one in of_budgets])
-    return _Run({**explained.settings, "draws": str(n_seeds)}, scores)
-
-
-def _scores(
-    estimate: Estimate, game: TabulatedGame, exact: FloatArray, per_player: int, n_seeds: int
-) -> dict[str, FloatArray]:
-    """Return the scores of all seeds and rows, (S, R), by metric."""
-    found = [estimate(game, per_player, np.random.default_rng(seed)) for seed in range(n_seeds)]
     games, n_players = core_game(game), game.n_players
-    return {
-        "absolute error": np.array([absolute_error(one, exact) for one in found]),
-        "accuracy of the ranking": np.array([ranking_accuracy(one, exact) for one in found]),
-        "faithfulness": np.array(
-            [faithfulness(one, games, subset_size=1, n_subsets=n_players) for one in found]
+    metrics: dict[str, Callable[[FloatArray], FloatArray]] = {
+        _ERROR: lambda found: absolute_error(found, exact),
+        _RANKING: lambda found: ranking_accuracy(found, exact),
+        "faithfulness": lambda found: faithfulness(
+            found, games, subset_size=1, n_subsets=n_players
         ),
-        "monotonicity": np.array([monotonicity(one, games) for one in found]),
+        "monotonicity": lambda found: monotonicity(found, games),
     }
+    means = {}
+    for name, estimate in estimates.items():
+        found = [
+            [estimate(game, n, np.random.default_rng(seed)) for seed in range(n_seeds)]
+            for n in _PER_PLAYER
+        ]
+        for metric, score in metrics.items():
+            means[metric, name] = np.array([np.mean(list(map(score, one))) for one in found])
+    return {**explained.settings, "draws": str(n_seeds)}, means
 
 
-def _figure_2(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
-    """Compare absolute errors, over that of SHEAR."""
-    run = _run(table, setting, n_rows)
-    published = PUBLISHED[table.name][_ERROR]
-    comparisons = [
-        Comparison(
-            f"error of {name} over that of SHEAR, N = {per_player}",
-            published[name][index] / published[_SHEAR][index],
-            run.ratio(name, _SHEAR, index),
-            run.ratio(name, _PLAIN, index),
-        )
-        for name in _RIVALS
-        for index, per_player in enumerate(_PER_PLAYER)
-    ]
-    return Outcome(comparisons, run.settings, draw=partial(_draw, run, _ERROR))
-
-
-def _ranking(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
-    run = _run(table, setting, n_rows)
-    published = PUBLISHED[table.name][_RANKING]
+def _figure(table: TableFile, metrics: tuple[str, ...], setting: Setting) -> Outcome:
+    """Compare scores with those of SHEAR: errors by ratios, others by differences."""
+    settings, means = _run(table, setting)
     comparisons = []
-    for name in _RIVALS:
-        for index in range(len(_PER_PLAYER)):
-            theirs = published[_SHEAR][index] - published[name][index]
-            comparisons.append(_lead(run, _RANKING, name, index, theirs))
-    return Outcome(comparisons, run.settings, draw=partial(_draw, run, _RANKING))
+    for metric, name, (index, n) in product(metrics, _RIVALS, enumerate(_PER_PLAYER)):
+        numbers = PUBLISHED.get((table.name, metric), {})
+        theirs, own = (numbers[one][index] if numbers else np.nan for one in (name, _SHEAR))
+        if metric == _ERROR:
+            quantity = f"error of {name} over that of SHEAR, N = {n}"
+            ours, control = (_ratio(means, name, one, index) for one in (_SHEAR, _PLAIN))
+            comparisons.append(Comparison(quantity, theirs / own, ours, control))
+        else:
+            lead = own - theirs if numbers else None
+            comparisons.append(_lead(means, metric, name, index, lead))
+    lines = {name: (_PER_PLAYER, of) for (kind, name), of in means.items() if kind == metrics[-1]}
+    return Outcome(comparisons, settings, draw=partial(draw_budgets, lines, metrics[-1]))
+
+
+def _ratio(means: _Means, name: str, other: str, index: int) -> float:
+    return float(means[_ERROR, name][index] / means[_ERROR, other][index])
 
 
 def _antithetic(setting: Setting) -> Outcome:
     """Compare antithetic orders, all of them in pairs, with SHEAR."""
-    runs = {CENSUS: _run(CENSUS, setting, _ROWS), BANK: _run(BANK, setting, _BANK_ROWS)}
-    comparisons = [
-        Comparison(
-            f"{table.title}: error of APS over that of SHEAR, N = {per_player}", None,
-            run.ratio(_ANTITHETIC, _SHEAR, index), run.ratio(_AS_RELEASED, _SHEAR, index),
-            leads="below",
-        )
-        for table, run in runs.items()
-        for index, per_player in enumerate(_PER_PLAYER)
-    ]  # fmt: skip
-    return Outcome(comparisons, runs[CENSUS].settings)
-
-
-def _figure_3(table: TableFile, n_rows: int, setting: Setting) -> Outcome:
-    """Compare faithfulness and monotonicity; the paper has pictures without numbers."""
-    run = _run(table, setting, n_rows)
-    metrics = ("faithfulness", "monotonicity")
-    comparisons = [
-        _lead(run, metric, name, index)
-        for metric in metrics
-        for name in _RIVALS
-        for index in range(len(_PER_PLAYER))
-    ]
-    return Outcome(comparisons, run.settings, draw=partial(_draw, run, "monotonicity"))
+    comparisons = []
+    for table in (CENSUS, BANK):
+        _, means = _run(table, setting)
+        for index, n in enumerate(_PER_PLAYER):
+            quantity = f"{table.title}: error of APS over that of SHEAR, N = {n}"
+            ours, control = (
+                _ratio(means, one, _SHEAR, index) for one in (_ANTITHETIC, _AS_RELEASED)
+            )
+            comparisons.append(Comparison(quantity, None, ours, control, leads="below"))
+    return Outcome(comparisons, _run(CENSUS, setting)[0])
 
 
 def _lead(
-    run: _Run, metric: str, name: str, index: int, theirs: float | None = None, claim: int = 0
+    means: _Means, metric: str, name: str, index: int, theirs: float | None = None, claim: int = 0
 ) -> Comparison:
     """Return SHEAR's score less another's; the paper says that SHEAR leads."""
     quantity = f"{metric} of SHEAR less that of {name}, N = {_PER_PLAYER[index]}"
-    ours, control = (run.lead(metric, one, name, index) for one in (_SHEAR, _PLAIN))
+    other = means[metric, name][index]
+    ours, control = (float(means[metric, one][index] - other) for one in (_SHEAR, _PLAIN))
     leads = "below" if metric == _ERROR else "above"
     return difference(quantity, ours, control, leads, theirs, claim)
 
 
 def _ablation(setting: Setting) -> Outcome:
     """Compare four metrics at N = 16, without antithetic draws and without the cooperators."""
-    run = _run(CENSUS, setting, _ROWS)
-    index = _PER_PLAYER.index(16)
-    metrics = (_ERROR, _RANKING, "faithfulness", "monotonicity")
-    without = ("SHEAR, no antithetic draws", "SHEAR, random cooperators")
+    settings, means = _run(CENSUS, setting)
     comparisons = [
-        _lead(run, metric, name, index, claim=claim)
-        for claim, name in enumerate(without)
-        for metric in metrics
+        _lead(means, metric, name, _PER_PLAYER.index(16), claim=claim)
+        for claim, name in enumerate((_NO_PAIRS, _NO_COOPERATORS))
+        for metric in (_ERROR, _RANKING, *_QUALITY)
     ]
-    return Outcome(comparisons, run.settings)
+    return Outcome(comparisons, settings)
 
 
 def _figure_4e(setting: Setting) -> Outcome:
@@ -467,7 +394,9 @@ def _figure_4e(setting: Setting) -> Outcome:
         "relation that the theorem is about: for one row and feature, sets with larger "
         "cross-contributions leave smaller errors."
     )
-    draw = partial(_scatter, sums[:, :, 0].ravel(), errors[:, :, 0].ravel())
+    points = {"": {"random sets": (sums[:, :, 0].ravel(), errors[:, :, 0].ravel())}}
+    names = "sum of the cross-contributions of the cooperators", "absolute error of Eq. 13"
+    draw = partial(draw_lines, points, *names, scales=("symlog", "log"), style=".")
     return Outcome(comparisons, explained.settings, notes=(note,), draw=draw)
 
 
@@ -501,7 +430,13 @@ def _figure_4f(setting: Setting) -> Outcome:
         )
         for n in range(1, n_players - 1)
     ]  # fmt: skip
-    return Outcome(comparisons, explained.settings, draw=partial(_draw_4f, errors[:2]))
+    lines = {
+        name: (2.0 ** np.arange(1, n_players + 1), line)
+        for name, line in zip(("SHEAR's cooperators", "random cooperators"), errors, strict=False)
+    }
+    names = "N, evaluations per player", "mean absolute error of Eq. 13"
+    draw = partial(draw_lines, {"": lines}, *names, scales=("log", "linear"))
+    return Outcome(comparisons, explained.settings, draw=draw)
 
 
 @cache
@@ -561,43 +496,10 @@ def _figure_5(setting: Setting) -> Outcome:
         ),
     ]  # fmt: skip
     note = f"The paper's row is not named; this one has the sum nearest to its {_SUM}."
-    draw = partial(_draw_bars, exact[row][order], found[order], [players[p] for p in order])
+    names = [players[player] for player in order]
+    dots = {"exact": (exact[row][order], names), "SHEAR, N = 16": (found[order], names)}
+    draw = partial(draw_lines, {"": dots}, "contribution to the logit of class 1", "", style="o")
     return Outcome(comparisons, explained.settings, (note,), draw)
-
-
-def _draw(run: _Run, metric: str, path: Path) -> None:
-    means = {
-        name: scores.mean(axis=(1, 2))
-        for (kind, name), scores in run.scores.items()
-        if kind == metric and not (metric == _ERROR and name in ("KS", "KS-Pair"))
-    }
-    draw_budgets(path, (7, 4.5), 100, _PER_PLAYER, means, metric)
-
-
-def _scatter(sums: FloatArray, errors: FloatArray, path: Path) -> None:
-    names = "sum of the cross-contributions of the cooperators", "absolute error of Eq. 13"
-    with picture(path, (6, 4), *names, has_grid=False, legend=None) as panel:
-        panel.scatter(sums, errors, s=6, alpha=0.5)
-        panel.set_xscale("symlog", linthresh=1e-3)
-        panel.set_yscale("symlog", linthresh=1e-3)
-
-
-def _draw_4f(errors: FloatArray, path: Path) -> None:
-    names = "N, evaluations per player", "mean absolute error of Eq. 13"
-    with picture(path, (6, 4), *names) as panel:
-        for line, name in zip(errors, ("SHEAR's cooperators", "random cooperators"), strict=True):
-            panel.plot(2.0 ** np.arange(1, len(line) + 1), line, marker="o", label=name)
-        panel.set_xscale("log", base=2)
-
-
-def _draw_bars(exact: FloatArray, found: FloatArray, names: Sequence[str], path: Path) -> None:
-    positions = np.arange(len(names))
-    xlabel = "contribution to the logit of class 1"
-    with picture(path, (7, 4.5), xlabel, has_grid=False) as panel:
-        panel.barh(positions - 0.2, exact, height=0.4, label="exact")
-        panel.barh(positions + 0.2, found, height=0.4, label="SHEAR, N = 16")
-        panel.set_yticks(positions, names)
-        panel.invert_yaxis()
 
 
 _PAPER = "SHEAR"
@@ -619,18 +521,15 @@ _LARGER = Claim(
 _ITEMS_2_TO_5 = (
     *(
         Item(
-            f"shear-{name}", f"{title} on {table.title}", f"{_PAPER}, {number}", (claim,),
-            (table.file,), 0.4, partial(figure, table, n_rows),
+            f"shear-{name}", f"{' and '.join(metrics).capitalize()} on {table.title}",
+            f"{_PAPER}, {number}", (_LARGER if metrics == _QUALITY else LEAST_ERROR,),
+            (table.file,), 0.4, partial(_figure, table, metrics),
         )
-        for name, number, title, claim, figure, table, n_rows in (
-            ("2a", "Figure 2a", "Absolute error", LEAST_ERROR, _figure_2, CENSUS, _ROWS),
-            ("2d", "Figure 2d", "Accuracy of the ranking", LEAST_ERROR, _ranking, CENSUS, _ROWS),
-            ("2b", "Figure 2b", "Absolute error", LEAST_ERROR, _figure_2, BANK, _BANK_ROWS),
-            ("2e", "Figure 2e", "Accuracy of the ranking", LEAST_ERROR, _ranking, BANK, _BANK_ROWS),
-            ("3a", "Figures 3a and 3d", "Faithfulness and monotonicity", _LARGER, _figure_3,
-             CENSUS, _ROWS),
-            ("3b", "Figures 3b and 3e", "Faithfulness and monotonicity", _LARGER, _figure_3,
-             BANK, _BANK_ROWS),
+        for name, number, metrics, table in (
+            ("2a", "Figure 2a", (_ERROR,), CENSUS), ("2d", "Figure 2d", (_RANKING,), CENSUS),
+            ("2b", "Figure 2b", (_ERROR,), BANK), ("2e", "Figure 2e", (_RANKING,), BANK),
+            ("3a", "Figures 3a and 3d", _QUALITY, CENSUS),
+            ("3b", "Figures 3b and 3e", _QUALITY, BANK),
         )
     ),
     Item(
@@ -719,7 +618,12 @@ def _figure_4(table: TableFile, setting: Setting) -> Outcome:
         "Our estimators through captum_ext, which share evaluations between players; rows a second "
         "of the processor's time, one thread. APS reverses every order here."
     )
-    return Outcome(comparisons, explained.settings, (note,), partial(_draw_paces, found))
+    lines = {
+        name: tuple(zip(*(found[name, n] for n in _PER_PLAYER), strict=True))
+        for name in _ESTIMATORS
+    }
+    draw = partial(draw_lines, {"": lines}, "rows a second", "accuracy of the ranking")
+    return Outcome(comparisons, explained.settings, (note,), draw)
 
 
 def _pace(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tuple[float, float]:
@@ -739,14 +643,6 @@ def _pace(explained: ExplainedTable, exact: FloatArray, name: str, n: int) -> tu
         values.append(method.last_estimate.values[0, :, 0])
     accuracy = float(ranking_accuracy(np.array(values), exact).mean())
     return 1 / float(np.median(seconds)), accuracy
-
-
-def _draw_paces(found: Mapping[tuple[str, int], tuple[float, float]], path: Path) -> None:
-    names = "rows a second", "accuracy of the ranking"
-    with picture(path, (6.5, 4), *names, dpi=90) as panel:
-        for name in _ESTIMATORS:
-            paces, accuracies = zip(*(found[name, n] for n in _PER_PLAYER), strict=True)
-            panel.plot(paces, accuracies, marker="o", label=name)
 
 
 _FAST = Claim(

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,12 +204,8 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
         "are converged values. Our estimators, each coalition paid for once: KS and KS-Pair are "
         "one regression on all of them, and SHEAR learns its cooperators from the same evaluations."
     )
-    return Outcome(comparisons, settings, (note,), partial(_draw, scores, metric))
-
-
-def _draw(scores: _Scores, metric: str, path: Path) -> None:
-    means = {name: of_budgets.mean(axis=(1, 2)) for name, of_budgets in scores.items()}
-    draw_budgets(path, (6.5, 4), 90, _PER_PLAYER, means, metric)
+    lines = {name: (_PER_PLAYER, of.mean(axis=(1, 2))) for name, of in scores.items()}
+    return Outcome(comparisons, settings, (note,), partial(draw_budgets, lines, metric))
 
 
 ITEMS = (

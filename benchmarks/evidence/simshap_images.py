@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import captum.attr
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from games import FloatArray
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 import captum_ext
 
 from .items import Claim, Item, Outcome, Setting, difference
+from .pictures import draw_images, draw_lines
 
 GRID = 16
 """Regions along a side, of 2 × 2 pixels."""
@@ -43,7 +44,6 @@ class Images:
     shown: Tensor
     targets: Tensor
     accuracy: float
-    class_names: list[str]
 
     @property
     def mask(self) -> Tensor:
@@ -53,31 +53,29 @@ class Images:
 
 
 @cache
-def _images_of(setting: Setting, n_training: int, n_shown: int, epochs: int) -> Images:
+def _images(setting: Setting) -> Images:
     """Train the network or read it from the cache, and take images that it classifies right.
 
     The split is CIFAR-10's own; another seed takes other images of both parts.
     """
-    seed = setting.seed
-    parts = [np.load(setting.data / file) for file in _FILES]
-    (x, y), (x_test, y_test) = (
-        _standardised(part["images"], part["labels"], seed) for part in parts
-    )
-    network = _trained(x, y, epochs, setting.cache, seed)
+    n_training, n_shown, epochs = (40, 6, 2) if setting.is_quick else (_N_TRAINING, 40, 15)
+    both = []
+    for file in _FILES:
+        part = np.load(setting.data / file)
+        order = np.random.default_rng(setting.seed).permutation(len(part["labels"]))
+        pixels = np.moveaxis(part["images"][order] / 255.0, 3, 1) - 0.5  # 0 is grey
+        both += [
+            torch.tensor(pixels, dtype=torch.float32) * 4,
+            torch.tensor(part["labels"][order].astype(np.int64)),
+        ]
+    x, y, x_test, y_test = both
+    network = _trained(x, y, epochs, setting.cache, setting.seed)
     with torch.no_grad():
         told = torch.cat([network(some).argmax(1) for some in x_test.split(100)])
     is_right = told == y_test
     shown = is_right.nonzero()[:, 0][:: max(int(is_right.sum()) // n_shown, 1)][:n_shown]
-    names = [str(name) for name in parts[0]["class_names"]]
     accuracy = float(is_right.float().mean())
-    return Images(network, x[:n_training], x_test[shown], told[shown], accuracy, names)
-
-
-def _standardised(pixels: FloatArray, labels: FloatArray, seed: int) -> tuple[Tensor, Tensor]:
-    """Return images with 0 for grey, and labels, in an order that mixes the classes."""
-    order = np.random.default_rng(seed).permutation(len(pixels))
-    x = torch.tensor(np.moveaxis(pixels[order] / 255.0, 3, 1) - 0.5, dtype=torch.float32) * 4
-    return x, torch.tensor(labels[order].astype(np.int64))
+    return Images(network, x[:n_training], x_test[shown], told[shown], accuracy)
 
 
 def _trained(x: Tensor, y: Tensor, epochs: int, cache_folder: Path, seed: int) -> nn.Sequential:
@@ -129,27 +127,18 @@ def curves(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]
     chosen = torch.from_numpy(first)[:, :, of_images.mask.flatten()].reshape(
         *first.shape[:2], 1, 32, 32
     )
-    inserted = _logits(of_images, torch.where(chosen, x[:, None], blurred[:, None]))
-    deleted = _logits(of_images, torch.where(chosen, torch.zeros(1), x[:, None]))
-    return {
-        "insertion": _scaled(inserted, inserted[:, :1], inserted[:, -1:]),
-        "deletion": _scaled(deleted, deleted[:, -1:], deleted[:, :1]),
-    }
-
-
-def _scaled(values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return curves from 0 to 1; NaN where the ends are close together."""
-    change = np.where(high - low < _LEAST_CHANGE, np.nan, high - low)
-    return (values - low) / change
-
-
-def _logits(of_images: Images, inputs: Tensor) -> FloatArray:
-    """Return the logits of the predicted classes, (images, steps)."""
-    n_steps = inputs.shape[1]
-    with torch.no_grad():
-        found = torch.cat([of_images.network(some) for some in inputs.flatten(0, 1).split(512)])
-    targets = of_images.targets.repeat_interleave(n_steps)
-    return found.gather(1, targets[:, None]).reshape(-1, n_steps).double().numpy()
+    kinds = {"insertion": (x, blurred, 0, -1), "deletion": (torch.zeros_like(x), x, -1, 0)}
+    found = {}
+    for kind, (present, absent, low, high) in kinds.items():
+        inputs = torch.where(chosen, present[:, None], absent[:, None]).flatten(0, 1)
+        with torch.no_grad():
+            logits = torch.cat([of_images.network(some) for some in inputs.split(512)])
+        targets = of_images.targets.repeat_interleave(_N_STEPS + 1)
+        of_class = logits.gather(1, targets[:, None]).reshape(len(x), -1).double().numpy()
+        change = of_class[:, [high]] - of_class[:, [low]]
+        change[change < _LEAST_CHANGE] = np.nan
+        found[kind] = (of_class - of_class[:, [low]]) / change
+    return found
 
 
 def area(scaled: FloatArray) -> FloatArray:
@@ -186,11 +175,6 @@ _SHORT = (
     "Our networks have seen far fewer evaluations than theirs: 300 · 8 · 8 = 19,200, where the "
     "paper has 50,000 · 8 · 500 = 200 million, so that this says little about the method."
 )
-
-
-def _images(setting: Setting) -> Images:
-    n_training, n_shown, epochs = (40, 6, 2) if setting.is_quick else (_N_TRAINING, 40, 15)
-    return _images_of(setting, n_training, n_shown, epochs)
 
 
 @cache
@@ -268,47 +252,50 @@ def _table_3(setting: Setting) -> Outcome:
     of_images = _images(setting)
     found = dict(_all(setting))
     found[_RANDOM] = np.random.default_rng(setting.seed).random(found[_SIM].shape)
-    areas = {name: _areas(of_images, values) for name, values in found.items()}
+    scaled = {name: curves(of_images, values) for name, values in found.items()}
     comparisons = []
-    for place, kind in enumerate(_KINDS):
-        for name in _PUBLISHED:
-            if name != _SIM:
-                ours, control = (
-                    float(np.nanmean(areas[one][kind] - areas[name][kind]))
-                    for one in (_SIM, _RANDOM)
-                )
-                theirs = _PUBLISHED[_SIM][place] - _PUBLISHED[name][place]
-                quantity = f"area of {kind} by {_SIM} less that by {name}"
-                comparisons.append(difference(quantity, ours, control, theirs=theirs, claim=place))
-    n_left_out = ", ".join(f"{int(np.isnan(areas[_SIM][kind]).sum())} of {kind}" for kind in _KINDS)
+    for (place, kind), name in product(enumerate(_KINDS), _PUBLISHED):
+        if name != _SIM:
+            theirs = _PUBLISHED[_SIM][place] - _PUBLISHED[name][place]
+            ours, control = (_gap(scaled[one], scaled[name], kind) for one in (_SIM, _RANDOM))
+            quantity = f"area of {kind} by {_SIM} less that by {name}"
+            comparisons.append(difference(quantity, ours, control, theirs=theirs, claim=place))
+    left_out = {kind: np.isnan(scaled[_SIM][kind]).all(axis=1).sum() for kind in _KINDS}
     note = (
         "Curves of the logit of the predicted class, scaled so that they run from 0 to 1 (from 1 "
-        f"to 0 for deletion); images whose logit hardly changes are left out ({n_left_out}). "
+        "to 0 for deletion); images whose logit hardly changes are left out "
+        f"({', '.join(f'{n} of {kind}' for kind, n in left_out.items())}). "
         "Logits below that of the grey image give negative areas. The classifier has seen masked "
         "images and is its own surrogate, so that KernelSHAP and KernelSHAP-S are one. "
     )
-    note += _SHORT
-    draw = partial(_draw_curves, of_images, found)
-    return Outcome(comparisons, _settings(setting), (note,), draw)
+    shares = np.linspace(0, 100, _N_STEPS + 1)
+    lines = {
+        kind: {name: (shares, np.nanmean(of[kind], axis=0)) for name, of in scaled.items()}
+        for kind in _KINDS
+    }
+    names = "regions inserted or deleted, %", "logit, scaled"
+    draw = partial(draw_lines, lines, *names, style="-")
+    return Outcome(comparisons, _settings(setting), (note + _SHORT,), draw)
 
 
-def _areas(of_images: Images, attributions: FloatArray) -> dict[str, FloatArray]:
-    found = curves(of_images, attributions)
-    return {kind: area(found[kind]) for kind in _KINDS}
+def _gap(ours: Mapping[str, FloatArray], others: Mapping[str, FloatArray], kind: str) -> float:
+    """Return how much larger the mean area is than that of others."""
+    return float(np.nanmean(area(ours[kind]) - area(others[kind])))
 
 
 def _tables_9_to_12(setting: Setting) -> Outcome:
     """Compare some settings of each table with the default."""
     of_images = _images(setting)
-    base, again = (
-        _areas(of_images, _by_network(setting, _SIM, changed)) for changed in ((), (("again", 1),))
-    )
+
+    def curves_with(**changed: Any) -> Mapping[str, FloatArray]:
+        return curves(of_images, _by_network(setting, _SIM, tuple(changed.items())))
+
+    base, again = curves_with(), curves_with(again=1)
     comparisons = []
-    chosen = list(_SETTINGS.items())[:1] if setting.is_quick else _SETTINGS.items()
-    for name, (changed, theirs) in chosen:
-        areas = _areas(of_images, _by_network(setting, _SIM, tuple(changed.items())))
+    for name, (changed, theirs) in list(_SETTINGS.items())[: 1 if setting.is_quick else None]:
+        scaled = curves_with(**changed)
         for place, kind in enumerate(_KINDS):
-            ours, control = (float(np.nanmean(one[kind] - base[kind])) for one in (areas, again))
+            ours, control = (_gap(one, base, kind) for one in (scaled, again))
             published = theirs[place] - _PUBLISHED_DEFAULT[place]
             quantity = f"area of {kind}, {name}, less that of the default"
             comparisons.append(difference(quantity, ours, control, theirs=published))
@@ -317,68 +304,27 @@ def _tables_9_to_12(setting: Setting) -> Outcome:
         "(batch) and two of Table 12 (share of the images); the captions of Tables 10 and 12 are "
         f"exchanged. Default: {_DEFAULT['epochs']} epochs, learning rate 2e-3, batches of 32. "
     )
-    note += _SHORT
-    return Outcome(comparisons, _settings(setting), (note,))
+    return Outcome(comparisons, _settings(setting), (note + _SHORT,))
 
 
 def _figure_3(setting: Setting) -> Outcome:
     """Show the attributions of three images."""
-    found = _all(setting)
+    found, of_images, comparisons = _all(setting), _images(setting), []
     reference = found["KernelSHAP-S"]
-    comparisons = []
     for name in (_SIM, "FastSHAP"):
         ours, control = (
-            float(
-                np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(found[name], those, strict=True)])
-            )
+            np.mean([np.corrcoef(*pair)[0, 1] for pair in zip(found[name], those, strict=True)])
             for those in (reference, np.roll(reference, 1, axis=0))
         )
         quantity = f"correlation of {name} with KernelSHAP-S over the regions"
-        comparisons.append(difference(quantity, ours, control, "above"))
+        comparisons.append(difference(quantity, float(ours), float(control), "above"))
     note = (
         f"The paper shows three images without numbers. Blue regions speak for the class. {_SHORT}"
     )
-    draw = partial(_draw_images, _images(setting), found)
+    shown = np.moveaxis(of_images.shown[:3].numpy(), 1, -1) / 4 + 0.5
+    grids = {name: values[:3].reshape(-1, GRID, GRID) for name, values in found.items()}
+    draw = partial(draw_images, {"image": list(np.clip(shown, 0, 1)), **grids})
     return Outcome(comparisons, _settings(setting), notes=(note,), draw=draw)
-
-
-def _draw_curves(of_images: Images, found: Mapping[str, FloatArray], path: Path) -> None:
-    scaled = {name: curves(of_images, values) for name, values in found.items()}
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for panel, kind in zip(panels, _KINDS, strict=True):
-        for name, of_kinds in scaled.items():
-            mean = np.nanmean(of_kinds[kind], axis=0)
-            width = 2.5 if name == _SIM else 1.2
-            panel.plot(np.linspace(0, 100, len(mean)), mean, label=name, linewidth=width)
-        panel.set_title(kind)
-        panel.set_xlabel(f"regions {'inserted' if kind == 'insertion' else 'deleted'}, %")
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("logit, scaled")
-    panels[1].legend(fontsize=8)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
-
-
-def _draw_images(of_images: Images, found: Mapping[str, FloatArray], path: Path) -> None:
-    n_rows, n_columns = 3, len(found) + 1
-    figure, panels = plt.subplots(
-        n_rows, n_columns, figsize=(1.5 * n_columns, 1.6 * n_rows), layout="constrained"
-    )
-    for row in range(n_rows):
-        image = np.moveaxis(of_images.shown[row].numpy(), 0, -1) / 4 + 0.5
-        panels[row, 0].imshow(np.clip(image, 0, 1))
-        panels[row, 0].set_ylabel(of_images.class_names[int(of_images.targets[row])], fontsize=8)
-        for panel, values in zip(panels[row, 1:], found.values(), strict=True):
-            most = np.abs(values[row]).max() or 1.0
-            grid = values[row].reshape(GRID, GRID)
-            panel.imshow(grid, cmap="RdBu", vmin=-most, vmax=most)
-    for panel, name in zip(panels[0], ("image", *found), strict=True):
-        panel.set_title(name, fontsize=8)
-    for panel in panels.flat:
-        panel.set_xticks([])
-        panel.set_yticks([])
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
 
 
 _PAPER = "SimSHAP"

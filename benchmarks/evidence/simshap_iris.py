@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import shap_ext
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-from .pictures import picture
+from .pictures import draw_lines
 
 _FILE = "iris/iris.csv.gz"
 _PUBLISHED = {5: 0.577, 20: 0.144, 45: 0.070, 100: 0.042}
@@ -56,7 +55,12 @@ def _table_13(setting: Setting) -> Outcome:
         "Mean l2 norm of the values: "
         f"{np.sqrt((exact**2).sum(axis=(1, 2))).mean():.2f}."
     )
-    draw = partial(_draw, found)
+    lines = {
+        "published": (sizes, [_PUBLISHED[size] for size in sizes]),
+        "ours": (sizes, [found[size] for size in sizes]),
+    }
+    names = "training rows", "mean l2 distance"
+    draw = partial(draw_lines, {"": lines}, *names, scales=("linear", "log"))
     return Outcome(comparisons, settings, (note,), draw)
 
 
@@ -106,14 +110,6 @@ def _by_network(
 
 def _distance(values: FloatArray, exact: FloatArray) -> float:
     return float(np.sqrt(((values - exact) ** 2).sum(axis=(1, 2))).mean())
-
-
-def _draw(found: Mapping[int, float], path: Path) -> None:
-    names = "training rows", "mean l2 distance"
-    with picture(path, (6, 4), *names) as panel:
-        panel.plot(list(found), [_PUBLISHED[size] for size in found], marker="s", label="published")
-        panel.plot(list(found), list(found.values()), marker="o", label="ours")
-        panel.set_yscale("log")
 
 
 ITEMS = (

@@ -26,7 +26,7 @@ import shap_ext
 from shap_ext.explainers.amortized_explainer import AmortizedExplainer
 
 from .items import Claim, Comparison, Item, Outcome, Setting
-from .pictures import picture
+from .pictures import draw_lines
 
 _MOST_EXACT = 12
 
@@ -266,7 +266,12 @@ def _figure_2(name: str, setting: Setting) -> Outcome:
         "Mean l1 distance to the values of the surrogate. N: evaluations for each feature; the "
         "networks explain in one pass. Theirs were trained for 1,000 epochs on all rows."
     )
-    return Outcome(comparisons, run.settings, (note,), partial(_draw_2, name, run))
+    lines = {
+        one: (_PER_PLAYER, [run.errors[one, n].mean() for n in _PER_PLAYER]) for one in _ESTIMATORS
+    } | {one: (_PER_PLAYER, [run.errors[one, 0].mean()] * 4) for one in (_SIM, _FAST)}
+    names = "evaluations for each feature", "mean l1 distance"
+    draw = partial(draw_lines, {TITLES[name]: lines}, *names, scales=("log", "log"))
+    return Outcome(comparisons, run.settings, (note,), draw)
 
 
 def _table_4(setting: Setting) -> Outcome:
@@ -300,19 +305,6 @@ def _table_4(setting: Setting) -> Outcome:
         "all coalitions, the others from least squares.",
     )
     return Outcome(comparisons, {"data": "three tables, as for Figure 2"}, notes)
-
-
-def _draw_2(name: str, run: _Run, path: Path) -> None:
-    names = "evaluations for each feature", "mean l1 distance"
-    with picture(path, (6.5, 4.3), *names, dpi=90, legend=8, title=TITLES[name]) as panel:
-        for estimator in _ESTIMATORS:
-            means = [run.errors[estimator, n].mean() for n in _PER_PLAYER]
-            panel.plot(_PER_PLAYER, means, marker="o", label=estimator)
-        for network, style in ((_SIM, "-"), (_FAST, "--")):
-            mean = run.errors[network, 0].mean()
-            panel.axhline(mean, color="black", linestyle=style, label=network)
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log")
 
 
 _PAIRS = "single draws again, with another seed, in the place of pairs"
@@ -451,16 +443,13 @@ def _figure_5(setting: Setting) -> Outcome:
         for before, after in pairwise(samples)
     ]  # fmt: skip
     note = "Samples: coalitions for each row and epoch; 20 epochs (theirs 1,000). Panel (c) only."
-    draw = partial(_draw_5, samples, found)
-    return Outcome(comparisons, _table(setting).settings, (note,), draw)
-
-
-def _draw_5(samples: tuple[int, ...], found: Mapping[tuple[int, bool], float], path: Path) -> None:
+    lines = {
+        name: (samples, [found[n, paired] for n in samples])
+        for paired, name in ((True, "in pairs"), (False, "single"))
+    }
     names = "samples for each row and epoch", "mean l1 distance"
-    with picture(path, (6, 4), *names, dpi=90) as panel:
-        for paired, name in ((True, "in pairs"), (False, "single")):
-            panel.plot(samples, [found[n, paired] for n in samples], marker="o", label=name)
-        panel.set_xscale("log", base=2)
+    draw = partial(draw_lines, {"": lines}, *names, scales=("log", "linear"))
+    return Outcome(comparisons, _table(setting).settings, (note,), draw)
 
 
 _AGAIN = "the same training again, with other draws"
