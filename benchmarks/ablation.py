@@ -23,7 +23,7 @@ import argparse
 import importlib
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from unittest import mock
 import numpy as np
 import pages
 import pandas as pd
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 from drawn_games import KINDS, drawn_game
 from games import LargeGame, joined, share_inside
 from zoo_games import MODELS
@@ -70,50 +70,33 @@ def measured(games: list[LargeGame], estimator: Any, budget: int, seed: int) -> 
     return {"error": mean, "inside": share_inside(found, exact)}
 
 
-def other_estimator(options: argparse.Namespace) -> tuple[Any, str]:
-    """Return the estimator of the second column, and the package whose constants change."""
-    if not options.other:
-        return core.OddGP(), "shapley_adapters.estimators.odd_gp"
-    module, name = options.other.split(":")
-    return getattr(importlib.import_module(module), name)(), module.rpartition(".")[0]
-
-
 @contextmanager
 def with_constants(settings: list[str], package: str) -> Iterator[None]:
     """Give constants of modules other values."""
-    patches = []
-    for setting in settings:
-        name, value = setting.split("=")
-        module_name, constant = name.rsplit(".", 1)
-        module = importlib.import_module(f"{package}.{module_name}")
-        kept = getattr(module, constant)
-        patches.append(mock.patch.object(module, constant, type(kept)(float(value))))
-    for patch in patches:
-        patch.start()
-    try:
+    with ExitStack() as stack:
+        for name, value in (setting.split("=") for setting in settings if setting):
+            module, _, constant = f"{package}.{name}".rpartition(".")
+            kind = type(getattr(importlib.import_module(module), constant))
+            stack.enter_context(mock.patch(f"{module}.{constant}", kind(float(value))))
         yield
-    finally:
-        for patch in patches:
-            patch.stop()
-
-
-def exists(kind: str, n_players: int) -> bool:
-    """Return whether a kind has games of so many players."""
-    return (
-        n_players in TEXT_PLAYERS if kind == TEXT else kind in KINDS or n_players <= _MOST_TABULATED
-    )
 
 
 def measured_cells(options: argparse.Namespace) -> pd.DataFrame:
     """Return a line for each cell and estimator."""
     warnings.simplefilter("ignore")
-    other, package = other_estimator(options)
     peers = {"orders": core.RandomOrder(), "squares": core.LeastSquares()}
-    if options.other or options.set:
-        peers = {"changed": other}
+    module, _, name = options.other.rpartition(":")
+    package = module.rpartition(".")[0] or "shapley_adapters.estimators.odd_gp"
+    if name:
+        peers = {"changed": getattr(importlib.import_module(module), name)()}
+    elif any(options.set):
+        peers = {"changed": core.OddGP()}
     lines = []
     for n_players in options.players:
-        for kind in (kind for kind in options.kinds if exists(kind, n_players)):
+        for kind in options.kinds:
+            is_text, is_drawn = n_players in TEXT_PLAYERS, kind in KINDS
+            if not (is_text if kind == TEXT else is_drawn or n_players <= _MOST_TABULATED):
+                continue
             games = games_of(kind, n_players, options.games, options.seed, options.data)
             for each in options.per_player:
                 budget = max(6, round(each * n_players) + 2 * (each == 2))
@@ -130,19 +113,19 @@ def measured_cells(options: argparse.Namespace) -> pd.DataFrame:
 
 def main() -> None:
     """Measure, and print the cells, losing ones first, and the table of the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    options = pages.read_options(
+        __doc__,
+        seed=11,
+        players=[8, 14, 31, 60],
+        per_player=[1.0, 2, 2.5, 4, 8, 16],
+        games=3,
+        kinds=[*KINDS, *MODELS, TEXT],
+        set=[""],
+        other="",
+        **FOLDERS,
     )
-    kinds = [*KINDS, *MODELS, TEXT]
-    parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--players", type=int, nargs="+", default=[8, 14, 31, 60])
-    parser.add_argument("--per-player", type=float, nargs="+", default=[1, 2, 2.5, 4, 8, 16])
-    parser.add_argument("--games", type=int, default=3)
-    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds)
-    parser.add_argument("--set", nargs="+", default=[])
-    parser.add_argument("--other")
-    add_folder_arguments(parser)
-    options = pages.read_options(parser)
+    if options.quick:
+        options.players, options.games = [8], 1
     cells = measured_cells(options).pivot_table(
         index=["players", "each", "kind"], columns="of", values=["error", "inside"]
     )

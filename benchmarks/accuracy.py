@@ -9,8 +9,7 @@ its evaluations; the others get the game of each row. The error is Σ|φ̂ − �
 and seeds; the ratio is that of `oddgp` over a contender's, on the rows and seeds of both.
 Contenders to which `oddgp` loses come first. Seconds are those of a row, with the model. Then the
 table of the page: errors of ours on one model, or on several `oddgp` over the best of some peers.
-With `--shapiq-python`, the interpreter of an environment with shapiq, its approximators take part;
-slow ones explain fewer rows with one seed.
+With `--shapiq-python`, the interpreter of an environment with shapiq, its approximators take part.
 """
 
 from __future__ import annotations
@@ -19,15 +18,14 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pages
 import pandas as pd
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 from games import FloatArray, LargeGame
-from models import TITLES, Case, prepare
+from models import Case, prepare
 from peers import (
     APPROXIMATORS,
     PARTITION,
@@ -44,7 +42,6 @@ from shapley_adapters.errors import BudgetError
 ODDGP = "oddgp"
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
     ODDGP: ("oddgp", {}),
-    "oddgp, equal weights": ("oddgp", {"weights": "equal"}),
     "SHEAR": ("shear", {}),
     "random order, antithetic": ("randomorder", {}),
     "least squares": ("leastsquares", {}),
@@ -70,20 +67,21 @@ DOCUMENTED = (
 )
 
 Attribute = Callable[[int, int], FloatArray | None]
-"""Budget and seed to attributions of all rows, or of the first few; None if it is refused."""
+"""Budget and seed to attributions of all rows; None if the budget is refused."""
 
 
 def main() -> None:
     """Run all contenders and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", choices=TITLES, nargs="+", default=["adult-elu"])
-    parser.add_argument("--rows", type=int, default=40)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32, 64])
-    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    parser.add_argument("--quick", action="store_true", help="5 rows, 1 seed, two budgets")
-    add_folder_arguments(parser)
-    options = pages.read_options(parser, *DOCUMENTED)
+    options = pages.read_options(
+        __doc__,
+        *DOCUMENTED,
+        model=["adult-elu"],
+        rows=40,
+        seeds=3,
+        per_player=[4, 8, 16, 32, 64],
+        shapiq_python=None,
+        **FOLDERS,
+    )
     if options.quick:
         options.rows, options.seeds, options.per_player = 5, 1, [4, 8]
     worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
@@ -113,26 +111,24 @@ def measured_cells(
         f"values known to a Σ of {case.error:.2g}, Σ|φ| is {np.abs(exact).sum(axis=1).mean():.3g}"
     )
     for each in options.per_player:
-        of_oddgp = np.empty(0)
-        for name, attribute in all_contenders(case, worker).items():
-            found = measured(attribute, each * n_players + 2, options.seeds, exact)
-            if found is None:
+        of_oddgp = np.nan
+        for name, attribute in all_contenders(case, worker, each).items():
+            started = time.perf_counter()
+            found = [attribute(each * n_players + 2, seed) for seed in range(options.seeds)]
+            if found[0] is None:
                 continue
-            errors, seconds = found
-            of_oddgp = errors if name == ODDGP else of_oddgp
-            shared = tuple(map(slice, np.minimum(errors.shape, of_oddgp.shape)))
-            ratio = of_oddgp[shared].mean() / errors[shared].mean()
-            lines.append(
-                {"N": each, "contender": name, "rows": errors.shape[1], "ratio": ratio,
-                 "error": errors.mean(), "s a row": seconds}
-            )  # fmt: skip
+            seconds = (time.perf_counter() - started) / options.seeds / len(exact)
+            error = np.abs(np.array(found) - exact).sum(axis=2).mean()
+            of_oddgp = error if name == ODDGP else of_oddgp
+            cell = {"N": each, "contender": name, "ratio": of_oddgp / error, "error": error}
+            lines.append(cell | {"s a row": seconds})
     return lines
 
 
 def table_of_estimators(table: pd.DataFrame) -> str:
     """Return the errors of ours but `oddgp`, the least of each budget in bold."""
     errors = table.pivot_table(index="contender", columns="N", values="error", sort=False)
-    errors = errors.loc[[name for name in OURS if name in errors.index and ODDGP not in name]]
+    errors = errors.loc[[name for name in OURS if name in errors.index and name != ODDGP]]
     texts = errors.map(pages.short).mask(
         errors == errors.min(), "**" + errors.map(pages.short) + "**"
     )
@@ -148,22 +144,17 @@ def table_of_models(table: pd.DataFrame) -> str:
     return pages.table(["model, features", *pages.budgets(ratios)], texts.itertuples())
 
 
-def all_contenders(case: Case, worker: ShapiqWorker | None) -> dict[str, Attribute]:
-    """Return what explains the rows of a case, by its name in tables."""
-    contenders: dict[str, Attribute] = {
-        name: partial(by_ours, case, *of_name) for name, of_name in OURS.items()
-    }
-    for name, peer in PEERS.items():
-        if name != PARTITION:
-            contenders[name] = partial(by_peer, case, peer)
+def all_contenders(case: Case, worker: ShapiqWorker | None, each: int) -> dict[str, Any]:
+    """Return what explains the rows of a case in so many evaluations a player, by its name."""
+    peers = {name: peer for name, peer in PEERS.items() if name != PARTITION}
     if worker is not None:
-        for approximator in APPROXIMATORS:
-            peer = partial(by_shapiq, worker, approximator)
-            contenders[approximator.name] = partial(
-                by_peer, case, peer,
-                most_rows=approximator.most_rows, most_per_player=approximator.most_per_player,
-            )  # fmt: skip
-    return contenders
+        peers |= {
+            one.name: partial(by_shapiq, worker, one)
+            for one in APPROXIMATORS
+            if each <= one.most_per_player
+        }
+    ours = {name: partial(by_ours, case, *of_name) for name, of_name in OURS.items()}
+    return ours | {name: partial(by_peer, case, peer) for name, peer in peers.items()}
 
 
 def by_ours(
@@ -178,41 +169,16 @@ def by_ours(
     return np.asarray(explanation.values)
 
 
-def by_peer(
-    case: Case,
-    peer: Explain,
-    budget: int,
-    seed: int,
-    *,
-    most_rows: int | None = None,
-    most_per_player: int | None = None,
-) -> FloatArray | None:
-    """Explain row by row, each with draws of its own; few rows with the first seed only."""
+def by_peer(case: Case, peer: Explain, budget: int, seed: int) -> FloatArray | None:
+    """Explain row by row, each with draws of its own."""
     games, values = case.explained.evaluated(), []
-    is_long = most_per_player is not None and budget > most_per_player * games.n_players + 2
-    if is_long or (seed and most_rows is not None):
-        return None
-    for row, exact in enumerate(case.exact[:most_rows]):
+    for row, exact in enumerate(case.exact):
         game = LargeGame(partial(games.of_row, row), exact)
         found = explain(peer, game, budget, seed * 10_000 + row)
         if found is None:
             return None
         values.append(found.values)
     return np.array(values)
-
-
-def measured(
-    attribute: Attribute, budget: int, n_seeds: int, exact: FloatArray
-) -> tuple[FloatArray, float] | None:
-    """Return errors, (S, R), and seconds of a row; None if the budget is refused."""
-    errors, seconds = [], []
-    for seed in range(n_seeds):
-        started = time.perf_counter()
-        values = attribute(budget, seed)
-        if values is not None:
-            seconds.append((time.perf_counter() - started) / len(values))
-            errors.append(np.abs(values - exact[: len(values)]).sum(axis=1))
-    return (np.array(errors), float(np.median(seconds))) if errors else None
 
 
 if __name__ == "__main__":

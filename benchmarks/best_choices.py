@@ -10,7 +10,6 @@ Models and data are scikit-learn's, or drawn from the seed.
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
 import warnings
@@ -274,10 +273,7 @@ def per_cent(error: float) -> str:
 
 def main() -> None:
     """Report the table of users, those with the largest errors of `best` first."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="three users")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, seed=0)
     warnings.simplefilter("ignore")
     runs = [torch_network, missing, image_through_shap] if options.quick else list(USERS)
     rows = []

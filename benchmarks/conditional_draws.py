@@ -11,7 +11,6 @@ relative error. Needs no data.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,9 +55,7 @@ def coverage(method: str, n_draws: int, n_games: int) -> tuple[float, float, flo
 
 def main() -> None:
     """Print the table, the least honest estimators first."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__)
     n_games, lines = 3 if options.quick else 60, []
     for method in METHODS:
         found = [coverage(method, n_draws, n_games) for n_draws in DRAWS]

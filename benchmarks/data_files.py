@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
@@ -14,21 +13,14 @@ DATA_VARIABLE = "SHAPLEY_EXT_DATA"
 _SEED = 2022
 
 
-def add_folder_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add where the data are and where to keep what takes time to make."""
-    parser.add_argument("--data", type=Path, default=data_folder(), help=f"${DATA_VARIABLE}")
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        default=Path(tempfile.gettempdir()) / "shapley-ext-benchmarks",
-        help="folder that keeps trained networks and converged values",
-    )
-
-
 def data_folder() -> Path:
     """Return the folder that the environment names, or `shared/data` beside the repository."""
     repository = Path(__file__).resolve().parents[1]
     return Path(os.environ.get(DATA_VARIABLE, repository.parent / "shared" / "data"))
+
+
+FOLDERS = {"data": data_folder(), "cache": Path(tempfile.gettempdir()) / "shapley-ext-benchmarks"}
+"""Where the data are, and where what takes time to make is kept: options of commands."""
 
 
 def data_file(folder: Path, name: str) -> Path:

@@ -14,7 +14,6 @@ the median and the largest ratio. Budgets that are refused are left out.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -114,15 +113,9 @@ def print_ratios(table: pd.DataFrame, name: str) -> None:
 
 def main() -> None:
     """Measure, and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--draw", type=int, default=5, help="the seed of the draw")
-    parser.add_argument("--games", type=int, default=8, help="games of each kind")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32])
-    parser.add_argument("--of", choices=ESTIMATORS, help="an estimator whose errors are compared")
-    parser.add_argument("--noise", type=float, nargs="+", default=[0])
-    parser.add_argument("--quick", action="store_true", help="two games of a few kinds")
-    options = pages.read_options(parser)
+    options = pages.read_options(
+        __doc__, draw=5, games=8, seeds=2, per_player=[4, 8, 16, 32], of="", noise=[0.0]
+    )
     warnings.simplefilter("ignore")
     kinds = list(KINDS)
     if options.quick:

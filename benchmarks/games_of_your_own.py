@@ -1,6 +1,7 @@
 """Games whose players are no features: training rows, passages, and 2 to 5,000 players.
 
-    python benchmarks/games_of_your_own.py [--seeds 3] [--parts rows passages sizes] [--docs]
+    python benchmarks/games_of_your_own.py [--seeds 3] [--parts rows passages sizes] [--quick]
+        [--docs]
 
 *rows*: accuracy of ridge classifiers, trained on groups of rows of scikit-learn's breast-cancer set
 and digits; a fifth of the groups has wrong labels. Beside the recipes of pyDVL: truncated Monte
@@ -16,7 +17,6 @@ minutes on one core.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import resource
 import time
@@ -291,11 +291,9 @@ def sizes_table(results: pd.DataFrame) -> str:
 
 def main() -> None:
     """Measure, print, and write into the documentation."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--seeds", type=int, default=3, help="games of each kind")
-    parts = ["rows", "passages", "sizes"]
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, seeds=3, parts=["rows", "passages", "sizes"])
+    if options.quick:
+        options.seeds, options.parts = 1, options.parts[:1]
     warnings.simplefilter("ignore")  # small budgets
     if "rows" in options.parts:
         results = rows_task(options.seeds)

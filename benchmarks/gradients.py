@@ -1,6 +1,6 @@
 """Values and input gradients of networks, beside values alone and three methods of captum.
 
-    python benchmarks/gradients.py [--rows 2] [--seeds 2] [--only GRU] [--docs]
+    python benchmarks/gradients.py [--rows 2] [--seeds 2] [--quick] [--docs]
 
 Networks of torch, trained from seeds on which nothing was chosen. The price is in evaluations
 a feature, at least ten: a forward and backward pass counts as three. Errors are Σ|error| / Σ|φ|, in
@@ -11,7 +11,6 @@ order at least. Cells in which gradients err most, beside values alone, come fir
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -184,17 +183,14 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
 
 def main() -> None:
     """Print all cells, those first in which gradients err most, and means by budget."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--only", default="", help="a part of the name of networks")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, rows=2, seeds=2)
+    if options.quick:
+        options.rows = options.seeds = 1
     warnings.simplefilter("ignore")
     found = [
         (name, *cell)
-        for name in NETWORKS
+        for name in list(NETWORKS)[: 1 if options.quick else None]
         for seed in range(200, 200 + options.seeds)
-        if options.only in name
         for cell in cells_of(name, seed, options.rows)
     ]
     columns = ["network", "budget", "method", "error", "held", "seconds"]

@@ -31,7 +31,7 @@ import pages
 import pandas as pd
 import shap
 import torch
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 from games import FloatArray, LargeGame, converged
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
@@ -347,12 +347,7 @@ PARTS = {"near": near, "trees": trees, "curves": curves}
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_folder_arguments(parser)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--inputs", type=int, default=10, help="of each task")
-    parser.add_argument("--quick", action="store_true", help="2 inputs of one or two tasks")
-    arguments = pages.read_options(parser)
+    arguments = pages.read_options(__doc__, parts=list(PARTS), inputs=10, **FOLDERS)
     if arguments.quick:
         arguments.inputs = 2
     torch.set_num_threads(1)

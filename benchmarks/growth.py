@@ -14,7 +14,6 @@ layers with 50,000 words explains an answer of 10 tokens to a prompt of 100 with
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import math
@@ -188,14 +187,9 @@ def table_of_batches(costs: dict[str, pd.DataFrame]) -> str:
 
 def main() -> None:
     """Print the series of each estimator, and the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument("--parts", nargs="+", choices=SERIES, default=list(SERIES))
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
-    parser.add_argument("--quick", action="store_true", help="the two smallest sizes")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, cell="", parts=list(SERIES), limit=60.0)
     if options.cell:
-        print(json.dumps(measure(options.cell)))
+        print(json.dumps(measure(json.loads(options.cell))))
         return
     print(f"{'estimator':14}{'growing':>12}{'size':>9}{'s':>10}{'own s':>10}{'MB':>10}")
     batches = {}

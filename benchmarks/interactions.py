@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -34,10 +33,10 @@ import numpy as np
 import pages
 import pandas as pd
 import shap
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 from games import BoolArray, FloatArray, all_coalitions, joined, relative_error
 from models import adult
-from peers import Approximator, ShapiqWorker, UnusableBudgetError
+from peers import Approximator, ShapiqWorker, UnusableBudgetError, fixed
 from sklearn.datasets import load_breast_cancer
 from zoo_games import tabulated
 
@@ -67,10 +66,7 @@ _SHOWN = (8, 16)
 OURS = {"oddgp": core.OddGP, "leastsquares": core.LeastSquares}
 
 
-def _of_pairs(kind: str, form: str = "", **options: Any) -> Approximator:
-    return Approximator(kind, lambda n, b: {"index": "SII", **options}, form)
-
-
+_of_pairs = partial(fixed, index="SII")
 PEERS = (
     _of_pairs("KernelSHAPIQ", pairing_trick=True),
     _of_pairs("InconsistentKernelSHAPIQ", pairing_trick=True),
@@ -80,7 +76,7 @@ PEERS = (
     _of_pairs("ProxySHAP", proxy_model="lightgbm"),
     _of_pairs("ProxySHAP", "xgboost", proxy_model="xgboost"),
 )
-FAITHFUL = Approximator("RegressionFSII", lambda n, b: {"pairing_trick": True})
+FAITHFUL = fixed("RegressionFSII", pairing_trick=True)
 OF_MANY = (
     # Without the search of hyperparameters, which takes minutes.
     _of_pairs("ProxySPEX", max_order=2, hpo=False, pairing_trick=True),
@@ -263,15 +259,16 @@ def measured(
 
 def main() -> None:
     """Print a line for each method in each cell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_folder_arguments(parser)
-    parser.add_argument("--games", nargs="+", default=GAMES)
-    parser.add_argument("--per-player", nargs="+", type=float, default=[8, 16, 32, 64])
-    parser.add_argument("--rows", type=int, default=16, help="games of each kind")
-    parser.add_argument("--largest", type=int, choices=(2, 3, 4), default=4)
-    parser.add_argument("--quick", action="store_true", help="3 games of three kinds, one budget")
-    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    options = pages.read_options(parser, *DOCUMENTED)
+    options = pages.read_options(
+        __doc__,
+        *DOCUMENTED,
+        games=list(GAMES),
+        per_player=[8.0, 16, 32, 64],
+        rows=16,
+        largest=4,
+        shapiq_python=None,
+        **FOLDERS,
+    )
     if options.quick:
         options.games, options.rows, options.per_player = [*GAMES[::3], GAMES[5]], 3, [8]
     worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None

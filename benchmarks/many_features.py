@@ -39,7 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pages
 import pandas as pd
-from data_files import data_folder
+from data_files import FOLDERS, data_folder
 from games import LargeGame, attention, pooling_network, sub_games
 from large_models import TEXT_SETS, context_game, digit_game, text_game
 from matplotlib.figure import Figure
@@ -238,15 +238,16 @@ def draw(results: pd.DataFrame, task: str, colour: str) -> Figure:
 
 def main() -> None:
     """Measure, or read what was measured, and print and draw it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true", help="50 players, and few evaluations")
-    parser.add_argument("--players", nargs="+", type=int, default=[50, 200])
-    parser.add_argument("--tasks", nargs="+", help="some of the tasks")
-    parser.add_argument("--games", type=int, default=1, help="games in a cell")
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the data sets")
-    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
-    options = pages.read_options(parser, "--games 5 --shapiq-python ENVIRONMENT/bin/python")
+    options = pages.read_options(
+        __doc__,
+        "--games 5 --shapiq-python ENVIRONMENT/bin/python",
+        players=[50, 200],
+        tasks=list(tasks(data_folder())),
+        games=1,
+        shapiq_python=None,
+        kept=False,
+        **FOLDERS,
+    )
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     results = pd.read_csv(KEPT) if options.kept else measured_tasks(options)
     pages.report(options, "beside-others", losing_table(results))
@@ -269,7 +270,7 @@ def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
     made = tasks(options.data)
     games = (
         (task, n_players, made[task](n_players, seed))
-        for task in (options.tasks or made)
+        for task in options.tasks
         for n_players in sizes(task, players)
         for seed in range(n_games)
     )

@@ -27,13 +27,11 @@ Needs LightGBM. About ten minutes on one core: 4 explained rows, 2 with more tha
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import lightgbm
 import matplotlib.pyplot as plt
@@ -374,11 +372,8 @@ def draw(results: pd.DataFrame, colour: str) -> Figure:
 
 def main() -> None:
     """Measure, or read what was measured, and print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true", help="12 features, two models")
-    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
-    options = pages.read_options(parser, "--shapiq-python ENVIRONMENT/bin/python")
+    documented = "--shapiq-python ENVIRONMENT/bin/python"
+    options = pages.read_options(__doc__, documented, shapiq_python=None, kept=False)
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     if options.kept:
         results = pd.read_csv(KEPT)

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pages
 import pandas as pd
 import torch
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
 from games import FloatArray, ModelGame, relative_error
 from models import adult_rows, companies, news, prepare
@@ -362,11 +362,7 @@ PARTS: dict[str, tuple[Callable[[Task, int], pd.DataFrame], Callable[..., str]]]
 
 def main() -> None:
     """Print a table for each model, and those of the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_folder_arguments(parser)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true", help="few rows and epochs, one model")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, parts=list(PARTS), **FOLDERS)
     n_rows, epochs = (200, 3) if options.quick else (1000, 30)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)

@@ -238,10 +238,7 @@ PARTS = {"overhead": overhead, "solving": solving}
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true", help="one round of one model")
-    options = pages.read_options(parser)
+    options = pages.read_options(__doc__, parts=list(PARTS))
     warnings.simplefilter("ignore")  # of contenders that are not ours
     for part in options.parts:
         PARTS[part](options)

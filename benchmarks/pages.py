@@ -27,24 +27,30 @@ _FREE = ("docs", "parts", "kept", "data", "cache")
 """Options that choose tables and name folders: no number of a table depends on them."""
 
 
-def read_options(parser: argparse.ArgumentParser, *documented: str) -> argparse.Namespace:
-    """Return the options of the command line, with `--docs`.
+def read_options(doc: str | None, *documented: str, **defaults: Any) -> argparse.Namespace:
+    """Return the options of the command line, `--quick` and `--docs` among them.
 
     Parameters
     ----------
+    doc : str
+        The docstring of the command.
     documented : str
         Options with which pages were measured; by default none.
+    defaults : object
+        The values of options by default. A list takes several values, `parts` none but its own.
     """
-    parser.add_argument("--docs", action="store_true", help="write the tables into their pages")
-    options = parser.parse_args()
-    lines = documented or ("",)
-    kept = getattr(options, "kept", False)
-    if (
-        options.docs
-        and not kept
-        and _measured(options)
-        not in [_measured(parser.parse_args(shlex.split(line))) for line in lines]
-    ):
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
+    for name, default in {**defaults, "quick": False, "docs": False}.items():
+        one = default[0] if isinstance(default, list) else default
+        how: dict[str, Any] = {"default": default, "type": str if one is None else type(one)}
+        if isinstance(default, list):
+            how |= {"nargs": "+", "choices": default if name == "parts" else None}
+        how = {"action": "store_true"} if isinstance(default, bool) else how
+        parser.add_argument(f"--{name.replace('_', '-')}", **how)
+    options, lines = parser.parse_args(), documented or ("",)
+    of_pages = [_measured(parser.parse_args(shlex.split(line))) for line in lines]
+    if options.docs and not getattr(options, "kept", False) and _measured(options) not in of_pages:
         wanted = " or ".join(line or "none" for line in lines)
         parser.error(f"--docs needs the options of the page: {wanted}")
     return options

@@ -1,4 +1,4 @@
-"""Estimators for many players: ours, those of ContextCite, LIME and shap, and all of shapiq.
+"""Estimators for many players: ours, those of ContextCite, LIME and shap, and shapiq.
 
 Approximators of shapiq run in the Python that has it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -50,17 +51,14 @@ class Approximator:
         Number of players and budget to the options of the class.
     form : str
         What tells it from others of the class, in tables.
-    most_per_player : int, optional
+    most_per_player : int
         The evaluations a player beyond which it takes too long.
-    most_rows : int, optional
-        How many rows to explain at most, with one seed, where all would take too long.
     """
 
     kind: str
     options: Callable[[int, int], dict[str, Any]]
     form: str = ""
-    most_per_player: int | None = None
-    most_rows: int | None = None
+    most_per_player: int = sys.maxsize
 
     @property
     def name(self) -> str:
@@ -68,65 +66,34 @@ class Approximator:
         return " ".join(["shapiq", self.kind, self.form]).strip()
 
 
-def _fixed(**options: Any) -> Callable[[int, int], dict[str, Any]]:
-    return lambda n_players, budget: options
-
-
-def _sets_up_to_three(n_players: int) -> int:
-    return 1 + sum(comb(n_players, size) for size in (1, 2, 3))
-
-
-def _poly_options(n_players: int, budget: int) -> dict[str, Any]:
-    """Return sets of three where the budget tells them apart; with pairs, those of two do nothing.
-
-    With a part of the sets of three it is worse than without any.
-    """
-    order = 3 if budget >= 2 * _sets_up_to_three(n_players) else 1
-    return {"max_order": order, "pairing_trick": True}
+def fixed(kind: str, form: str = "", **options: Any) -> Approximator:
+    """Return a class with the same options for all budgets."""
+    return Approximator(kind, lambda n_players, budget: options, form)
 
 
 def _additive_options(n_players: int, budget: int) -> dict[str, Any]:
     """Return sets of three where the budget is half their number; below, errors are huge."""
-    order = 3 if 2 * budget >= _sets_up_to_three(n_players) else 2
-    return {"max_order": order, "pairing_trick": True}
+    n_sets = sum(comb(n_players, size) for size in range(4))
+    return {"max_order": 3 if 2 * budget >= n_sets else 2, "pairing_trick": True}
 
 
-def _owen_options(n_players: int, budget: int) -> dict[str, Any]:
-    """Return few points for few evaluations: a point wants some draws for each player."""
-    return {"n_anchor_points": 3 if budget < 40 * n_players else 10}
-
-
-_SHAPLEY = {"index": "SV", "max_order": 1}
+_SHAPLEY: dict[str, Any] = {"index": "SV", "max_order": 1}
+_FOLDS: dict[str, Any] = {"adjustment": True, "k_folds": 5, "proxy_model": "lightgbm"}
 
 APPROXIMATORS = (
-    Approximator("KernelSHAP", _fixed(pairing_trick=True)),
-    Approximator("LeverageSHAP", _fixed()),
-    Approximator("OddSHAP", _fixed()),
-    Approximator("OddSHAP", _fixed(interaction_factor=5), "factor 5"),
-    Approximator("PolySHAP", _poly_options),
+    fixed("KernelSHAP", pairing_trick=True),
+    fixed("LeverageSHAP"),
+    fixed("OddSHAP"),
+    fixed("OddSHAP", "factor 5", interaction_factor=5),
     Approximator("kADDSHAP", _additive_options),
-    Approximator("RegressionMSR", _fixed(index="SV", proxy_model="linear"), "linear"),
-    Approximator("RegressionMSR", _fixed(index="SV", proxy_model="lightgbm"), "trees"),
-    Approximator(
-        "ProxySHAP",
-        _fixed(**_SHAPLEY, adjustment=True, k_folds=5, proxy_model="lightgbm"),
-        "5 folds",
-        most_rows=10,
-    ),
-    Approximator("ProxySPEX", _fixed(**_SHAPLEY, pairing_trick=True), most_rows=4),
-    Approximator("SPEX", _fixed(**_SHAPLEY), most_rows=10),
-    Approximator("PermutationSamplingSV", _fixed()),
-    Approximator("UnbiasedKernelSHAP", _fixed(pairing_trick=True)),
-    Approximator("SVARM", _fixed()),
-    Approximator("StratifiedSamplingSV", _fixed()),
-    Approximator("OwenSamplingSV", _owen_options),
-    Approximator("ShaplEIG", _fixed(show_progress=False), most_per_player=8, most_rows=8),
+    fixed("RegressionMSR", "linear", index="SV", proxy_model="linear"),
+    fixed("ProxySHAP", "5 folds", **_SHAPLEY, **_FOLDS),
+    fixed("PermutationSamplingSV"),
+    Approximator("ShaplEIG", lambda n_players, budget: {"show_progress": False}, "", 8),
 )
 """Tried on boosted trees and on the ReLU network. OddSHAP's default, one term for ten evaluations,
 is its paper's; one for five was better from 16 evaluations a player on. RegressionMSR and ProxySHAP
-with their default, XGBoost, were worse than with these.
-SHAPIQ and SVARMIQ, at order one, are UnbiasedKernelSHAP and SVARM; the others are for
-interactions."""
+with their default, XGBoost, were worse than with these. Those that no page shows are left out."""
 
 
 class ShapiqWorker:
@@ -379,12 +346,10 @@ PEERS: dict[str, Explain] = {
     "shap, permutation": by_permutation,
     PARTITION: by_partition,
 }
-SHAPIQ: dict[str, Approximator] = {
-    "shapiq, OddSHAP": Approximator("OddSHAP", _fixed(interaction_factor=5)),
+SHAPIQ = {
+    "shapiq, OddSHAP": fixed("OddSHAP", interaction_factor=5),
     # Without the search of hyperparameters, which takes minutes.
-    "shapiq, ProxySPEX": Approximator(
-        "ProxySPEX", _fixed(**_SHAPLEY, pairing_trick=True, hpo=False)
-    ),
+    "shapiq, ProxySPEX": fixed("ProxySPEX", **_SHAPLEY, pairing_trick=True, hpo=False),
 }
 
 

@@ -109,18 +109,14 @@ def test_every_command_writes_its_marks_by_the_options_that_pages_name():
     ],
 )
 def test_numbers_of_other_options_stay_out_of_pages(pages, monkeypatch, words, is_accepted):
-    parser = argparse.ArgumentParser()
-    for name in ("rows", "parts", "data", "shapiq-python"):
-        parser.add_argument(f"--{name}")
-    for name in ("quick", "kept"):
-        parser.add_argument(f"--{name}", action="store_true")
+    defaults = {"rows": None, "parts": ["a"], "data": None, "shapiq_python": None, "kept": False}
     monkeypatch.setattr(sys, "argv", ["command", "--docs", *words.split()])
     lines = ("", "--rows 9 --shapiq-python ENVIRONMENT")
     if is_accepted:
-        assert pages.read_options(parser, *lines).docs
+        assert pages.read_options("", *lines, **defaults).docs
     else:
         with pytest.raises(SystemExit):
-            pages.read_options(parser, *lines)
+            pages.read_options("", *lines, **defaults)
 
 
 def test_a_table_goes_between_its_marks(pages, monkeypatch, tmp_path):

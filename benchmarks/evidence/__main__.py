@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 import torch
-from data_files import add_folder_arguments
+from data_files import FOLDERS
 
 from .catalogue import ITEMS
 from .items import Item, Setting
@@ -26,7 +26,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", help="numbers of networks: 0 to 4, or 0")
     parser.add_argument("--again", action="store_true", help="also networks that have a result")
     parser.add_argument("--results", type=Path, help="folder of the results")
-    add_folder_arguments(parser)
+    for name, folder in FOLDERS.items():
+        parser.add_argument(f"--{name}", type=Path, default=folder)
     arguments = parser.parse_args()
     quick = ROOT / "build" / "evidence"
     arguments.results = arguments.results or (quick if arguments.quick else FOLDER)
