@@ -54,21 +54,6 @@ def vocabulary(read: Sequence[Text], most: int = 20_000) -> dict[str, int]:
     return {word: n + 2 for n, (word, count) in enumerate(counts.most_common(most)) if count > 1}
 
 
-def letters(words: Sequence[Text], most: int) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the characters of each text, and the word that each belongs to."""
-    number = {letter: n + 1 for n, letter in enumerate(LETTERS)}
-    coded, masks = [], []
-    for text in words:
-        pairs = [
-            (number.get(letter, len(LETTERS)), place)
-            for place, word in enumerate(text[:most])
-            for letter in f"{word} "
-        ]
-        coded.append(torch.tensor([letter for letter, _ in pairs]))
-        masks.append(torch.tensor([place for _, place in pairs]))
-    return coded, masks
-
-
 def co_occurrence_vectors(
     read: Sequence[Text], number: Mapping[str, int]
 ) -> npt.NDArray[np.float32]:
@@ -78,7 +63,12 @@ def co_occurrence_vectors(
     and Dagan (2015). Needs no labels. Padding and unknown words get zeros.
     """
     size = max(number.values()) + 1
-    counts = _co_occurrences([np.array([number[w] for w in t if w in number]) for t in read], size)
+    coded = [np.array([number[w] for w in t if w in number]) for t in read]
+    pairs_within = [(t[:-gap], t[gap:]) for gap in range(1, _WINDOW + 1) for t in coded]
+    places = tuple(map(np.concatenate, zip(*pairs_within, strict=True)))
+    ones = np.ones(len(places[0]))
+    one_way = scipy.sparse.coo_matrix((ones, places), shape=(size, size)).tocsr()
+    counts = one_way + one_way.T
     often = np.asarray(counts.sum(axis=1)).ravel() + 1e-9
     around = often**0.75 / (often**0.75).sum()
     pairs = counts.tocoo()
@@ -93,19 +83,6 @@ def co_occurrence_vectors(
     return (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
 
 
-def _co_occurrences(coded: Sequence[npt.NDArray[np.intp]], size: int) -> scipy.sparse.csr_matrix:
-    """Count how often two words stand within the window, (V, V)."""
-    first, second = [], []
-    for gap in range(1, _WINDOW + 1):
-        first += [text[:-gap] for text in coded]
-        second += [text[gap:] for text in coded]
-    row, column = np.concatenate(first), np.concatenate(second)
-    shape = (size, size)
-    one_way = scipy.sparse.coo_matrix((np.ones(len(row)), (row, column)), shape=shape).tocsr()
-    return one_way + one_way.T
-
-
-CASES = ("imdb", "ag_news", "yahoo", "mnist", "cifar10")
 _SEED = 2019
 _TEST_SHARE = 0.2
 _BATCH = 32
@@ -184,41 +161,35 @@ class Case:
         return len(self.items[0].shape) == 1
 
 
-Contender = Callable[[nn.Module, Item, int, int], tuple[FloatArray, int]]
-"""Takes model, input, budget and seed; returns attributions, (M,), and the evaluations spent."""
+Contender = Callable[[nn.Module, Item, int, int], FloatArray]
+"""Takes model, input, budget and seed; returns attributions, (M,)."""
 
 
 def ours(kind: type[Any], **options: Any) -> Contender:
     """Return a contender by one of our attributions of captum."""
 
-    def explain(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
+    def explain(model: nn.Module, item: Item, budget: int, seed: int) -> FloatArray:
         attribution = kind(model, seed=seed, value_function="log_probability", **options)
         attribution.attribute(
             item.inputs, baselines=item.baseline, feature_mask=item.mask, n_samples=budget
         )
-        made = attribution.last_estimate
-        return made.values[0, :, 0], int(made.evaluations[0])
+        return attribution.last_estimate.values[0, :, 0]
 
     return explain
-
-
-def masked(item: Item, present: npt.NDArray[np.bool_]) -> torch.Tensor:
-    """Return the input with absent players at the baseline, for each coalition, (P, M)."""
-    where = torch.from_numpy(present)[:, item.mask[0].flatten()]
-    spread = where.reshape(-1, *item.mask.shape[1:])
-    return torch.where(spread, item.inputs, item.baseline)
 
 
 def log_probabilities(
     model: nn.Module, item: Item, present: npt.NDArray[np.bool_], target: int
 ) -> FloatArray:
     """Return the log-probability of a class for each coalition, (P,)."""
-    with torch.no_grad():
-        parts = [
-            torch.log_softmax(model(masked(item, some)).double(), dim=1)[:, target]
-            for some in np.array_split(present, -(-len(present) // 256))
-        ]
-    return torch.cat(parts).numpy()
+    of_cells = item.mask[0].flatten()
+    found = []
+    for some in np.array_split(present, -(-len(present) // 256)):
+        where = torch.from_numpy(some)[:, of_cells].reshape(-1, *item.mask.shape[1:])
+        with torch.no_grad():
+            logits = model(torch.where(where, item.inputs, item.baseline))
+        found.append(torch.log_softmax(logits.double(), dim=1)[:, target])
+    return torch.cat(found).numpy()
 
 
 def log_odds(
@@ -232,43 +203,31 @@ def log_odds(
 # --- networks ---
 
 
-class WordCNN(nn.Module):
-    """Embedding, one convolution of three words, the largest of each filter, a hidden layer."""
+class TextCNN(nn.Module):
+    """Convolutions, the largest of each filter, and one or two linear layers.
 
-    def __init__(self, n_words: int, n_classes: int, width: int = 250) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(n_words, 50, padding_idx=0)
-        self.convolution = nn.Conv1d(50, width, 3, padding=1)
-        self.dropout = nn.Dropout(0.5)
-        self.hidden = nn.Linear(width, width)
-        self.head = nn.Linear(width, n_classes)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Return logits, (B, classes)."""
-        found = torch.relu(self.convolution(self.embedding(words).movedim(1, 2))).amax(2)
-        return self.head(self.dropout(torch.relu(self.hidden(self.dropout(found)))))
-
-
-class CharacterCNN(nn.Module):
-    """Convolutions of four, six and eight characters, the largest of each filter, a linear layer.
-
-    One layer where Zhang et al. (2015) have six, for a hundredth of their texts.
+    Of words: three of them in each convolution, and a hidden layer. Of characters: four, six and
+    eight. One layer where Zhang et al. (2015) have six, for a hundredth of their texts.
     """
 
-    def __init__(self, n_letters: int, n_classes: int, width: int = 160) -> None:
+    def __init__(
+        self, n_tokens: int, n_classes: int, size: int, width: int, lengths: Sequence[int]
+    ) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_letters, 16, padding_idx=0)
+        self.embedding = nn.Embedding(n_tokens, size, padding_idx=0)
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(16, width, length, padding=length // 2) for length in (4, 6, 8)
+            nn.Conv1d(size, width, length, padding=length // 2) for length in lengths
         )
-        self.dropout = nn.Dropout(0.5)
-        self.head = nn.Linear(3 * width, n_classes)
+        hidden = [nn.Dropout(0.5), nn.Linear(width, width), nn.ReLU()] if len(lengths) == 1 else []
+        self.head = nn.Sequential(
+            *hidden, nn.Dropout(0.5), nn.Linear(width * len(lengths), n_classes)
+        )
 
-    def forward(self, letters: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
-        embedded = self.embedding(letters).movedim(1, 2)
+        embedded = self.embedding(tokens).movedim(1, 2)
         found = [torch.relu(layer(embedded)).amax(2) for layer in self.convolutions]
-        return self.head(self.dropout(torch.cat(found, 1)))
+        return self.head(torch.cat(found, 1))
 
 
 class BiLSTM(nn.Module):
@@ -299,26 +258,45 @@ def image_network(shape: Sequence[int], widths: Sequence[int]) -> nn.Module:
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * side**2, 2))
 
 
+Batch = Callable[[Sequence[int], bool], Tensor]
+"""Places, and whether to learn from them, to inputs."""
+
+
 def build(name: str, data: Path, cache: Path, n_items: int, seed: int = 0) -> Case:
     """Return a case: read its data, train its model or read it from the cache, pick inputs.
 
     Another seed is another split, another model and other inputs.
     """
-    if name in ("mnist", "cifar10"):
-        return _image_case(name, data, cache, n_items, seed)
-    return _text_case(name, data, cache, n_items, seed)
+    read = _images if name in ("mnist", "cifar10") else _texts
+    title, network, batch, labels, items = read(name, data, n_items, seed)
+    train, test = _split(len(labels), seed)
+    model = _trained(network, batch, labels, train, cache, name, seed)
+    with torch.no_grad():
+        parts = [test[start : start + 64] for start in range(0, len(test), 64)]
+        told = torch.cat([model(batch(part, False)).argmax(1) for part in parts])
+    return Case(name, title, model, float((told == labels[test]).double().mean()), items)
 
 
-# --- texts ---
-
-
-def _text_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> Case:
+def _texts(
+    name: str, data: Path, n_items: int, seed: int
+) -> tuple[str, nn.Module, Batch, Tensor, list[Item]]:
+    """Return title, network, batches, labels and items of texts."""
     words, labels, n_classes = texts(data, name)
     train, test = _split(len(words), seed)
     network: nn.Module
     if name == "ag_news":
-        coded, masks = letters(words, most=40)
-        network, title = CharacterCNN(len(LETTERS) + 1, n_classes), "AG's News, character CNN"
+        code = {letter: n + 1 for n, letter in enumerate(LETTERS)}
+        spelled = [
+            [
+                (code.get(letter, len(LETTERS)), n)
+                for n, w in enumerate(t[:40])
+                for letter in f"{w} "
+            ]
+            for t in words
+        ]
+        coded, masks = ([torch.tensor([pair[i] for pair in t]) for t in spelled] for i in (0, 1))
+        network = TextCNN(len(LETTERS) + 1, n_classes, 16, 160, (4, 6, 8))
+        title = "AG's News, character CNN"
     else:
         read = [words[place] for place in train]
         if name == "yahoo":  # too few to learn words from: their neighbours in all texts tell more
@@ -327,61 +305,56 @@ def _text_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> C
         coded = [torch.tensor([number.get(w, 1) for w in own[:most]]) for own in words]
         masks = [torch.arange(len(own)) for own in coded]
         if name == "imdb":
-            network, title = WordCNN(len(number) + 2, n_classes), "IMDB, word CNN"
+            network, title = TextCNN(len(number) + 2, n_classes, 50, 250, (3,)), "IMDB, word CNN"
         else:
             vectors = torch.from_numpy(co_occurrence_vectors(read, number))
             network, title = BiLSTM(vectors, n_classes), "Yahoo! Answers, biLSTM"
 
-    def batch(places: Sequence[int], recipe: Recipe | None = None) -> Tensor:
-        padded = nn.utils.rnn.pad_sequence([coded[p] for p in places], batch_first=True)
-        if recipe is None:
+    def batch(places: Sequence[int], is_learned: bool) -> Tensor:
+        padded, word = (
+            nn.utils.rnn.pad_sequence([of[place] for place in places], batch_first=True)
+            for of in (coded, masks)
+        )
+        if not is_learned:
             return padded
-        word = nn.utils.rnn.pad_sequence([masks[p] for p in places], batch_first=True)
         # Anything between none and twice as many of the words of each text.
-        share = 2 * recipe.words_left_out * torch.rand(len(places), 1)
+        share = 2 * _RECIPES[name].words_left_out * torch.rand(len(places), 1)
         is_out = torch.rand(len(places), int(word.max()) + 1) < share
         return torch.where(is_out.gather(1, word), 0, padded)
 
-    model = _trained(network, batch, labels, train, cache, name, seed)
-    accuracy = _accuracy(model, batch, labels, test)
-    longer = [place for place in test if int(masks[place].max()) >= 7]
     items = []
-    for place in longer[:n_items]:
-        n_players = int(masks[place].max()) + 1
-        own = coded[place][None]
+    for place in [place for place in test if int(masks[place].max()) >= 7][:n_items]:
+        n_players, own = int(masks[place].max()) + 1, coded[place][None]
         items.append(Item(own, torch.zeros_like(own), masks[place][None], n_players, (n_players,)))
-    return Case(name, title, model, accuracy, items)
+    return title, network, batch, labels, items
 
 
-# --- images ---
-
-
-def _image_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> Case:
+def _images(
+    name: str, data: Path, n_items: int, seed: int
+) -> tuple[str, nn.Module, Batch, Tensor, list[Item]]:
+    """Return title, network, batches, labels and items of images of two classes."""
     if name == "mnist":
         stored = np.load(data / "mnist5k" / "mnist5k.npz")
         images, labels = stored["images"][:, None], stored["labels"]
-        widths: tuple[int, ...] = (8, 16)
-        pair, title = (3, 8), "MNIST 3 and 8, CNN"
+        pair, widths, title = (3, 8), [8, 16], "MNIST 3 and 8, CNN"
     else:
         parts = [np.load(data / "cifar10" / f"cifar10_{part}.npz") for part in ("train", "test")]
         images = np.moveaxis(np.concatenate([part["images"] for part in parts]), 3, 1)
         labels = np.concatenate([part["labels"] for part in parts])
         names = parts[0]["class_names"].tolist()
-        pair, widths = (names.index("deer"), names.index("horse")), (32, 48, 64)
+        pair, widths = (names.index("deer"), names.index("horse")), [32, 48, 64]
         title = "CIFAR-10 deer and horse, CNN"
     chosen = np.isin(labels, pair)
     x = torch.tensor(images[chosen] / 255.0, dtype=torch.float32)
     y = torch.tensor((labels[chosen] == pair[1]).astype(np.int64))
     train, test = _split(len(x), seed)
 
-    def batch(places: Sequence[int], recipe: Recipe | None = None) -> Tensor:
+    def batch(places: Sequence[int], is_learned: bool) -> Tensor:
         chosen = x[list(places)]
-        if recipe is None or not recipe.flips:
+        if not (is_learned and _RECIPES[name].flips):
             return chosen
         return torch.where(torch.rand(len(places), 1, 1, 1) < 0.5, chosen.flip(3), chosen)
 
-    model = _trained(image_network(x.shape[1:], widths), batch, y, train, cache, name, seed)
-    accuracy = _accuracy(model, batch, y, test)
     height, width = x.shape[2:]
     mask = torch.arange(height * width).reshape(1, 1, height, width)
     # The paper's reference: the average strength of the pixels.
@@ -390,7 +363,7 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int, seed: int) -> 
         Item(x[place][None], average, mask, height * width, (height, width))
         for place in test[:n_items]
     ]
-    return Case(name, title, model, accuracy, items)
+    return title, image_network(x.shape[1:], widths), batch, y, items
 
 
 # --- training ---
@@ -404,21 +377,27 @@ def _split(n: int, seed: int = 0) -> tuple[list[int], list[int]]:
 
 def _trained(
     network: nn.Module,
-    batch: Callable[..., Tensor],
+    batch: Batch,
     labels: Tensor,
-    train: Sequence[int],
+    train: list[int],
     cache: Path,
     name: str,
     seed: int,
 ) -> nn.Module:
     """Return the network trained by AdamW, or as it was kept."""
-    code = Path(__file__).read_bytes()
-    key = hashlib.sha256(code + f"{torch.__version__} {seed}".encode())
+    key = hashlib.sha256(Path(__file__).read_bytes() + f"{torch.__version__} {seed}".encode())
     path = cache / f"neighbours-{name}-{key.hexdigest()[:12]}.pt"
     recipe = _RECIPES[name]
 
     def learn(network: nn.Module) -> None:
-        _start_anew(network, recipe)
+        for layer in network.modules():  # draw all that is learned, whatever was drawn before
+            reset = getattr(layer, "reset_parameters", None)
+            if all(one.requires_grad for one in layer.parameters(recurse=False)) and callable(
+                reset
+            ):
+                reset()
+                if isinstance(layer, nn.Embedding):
+                    layer.weight.data *= recipe.word_spread
         network.train()
         parameters = [one for one in network.parameters() if one.requires_grad]
         optimizer = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=0.01)
@@ -427,37 +406,12 @@ def _trained(
             optimizer, recipe.rate, n_steps, pct_start=0.2
         )
         for _ in range(recipe.epochs):
-            for some in torch.randperm(len(train)).split(_BATCH):  # type: ignore[no-untyped-call] # torch
+            for some in torch.split(torch.randperm(len(train)), _BATCH):
                 places = [train[place] for place in some.tolist()]
                 optimizer.zero_grad()
-                logits = network(batch(places, recipe))
-                nn.functional.cross_entropy(logits, labels[places]).backward()  # type: ignore[no-untyped-call] # torch
+                logits = network(batch(places, True))
+                torch.autograd.backward(nn.functional.cross_entropy(logits, labels[places]))
                 optimizer.step()
                 schedule.step()
 
     return kept_or_trained(lambda: network, path, _SEED + seed, learn)
-
-
-def _start_anew(network: nn.Module, recipe: Recipe) -> None:
-    """Draw all weights that are learned, whatever was drawn before."""
-    for layer in network.modules():
-        is_learned = all(one.requires_grad for one in layer.parameters(recurse=False))
-        reset = getattr(layer, "reset_parameters", None)
-        if is_learned and callable(reset):
-            reset()
-            if isinstance(layer, nn.Embedding):
-                layer.weight.data *= recipe.word_spread
-
-
-def _accuracy(
-    model: nn.Module,
-    batch: Callable[..., Tensor],
-    labels: Tensor,
-    test: Sequence[int],
-) -> float:
-    hits = 0
-    with torch.no_grad():
-        for start in range(0, len(test), 64):
-            places = test[start : start + 64]
-            hits += int((model(batch(places)).argmax(1) == labels[places]).sum())
-    return hits / len(test)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,40 +43,30 @@ SHARES = np.array([0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
 _MEASURED = (SHARES > 0) & (SHARES <= 0.3)
 """The mean change over these shares of masked features is one number for a curve."""
 
-_FILES = {
-    "imdb": "imdb/imdb.csv.gz",
-    "ag_news": "ag_news/ag_news.csv.gz",
-    "yahoo": "yahoo_answers/yahoo_answers.csv.gz",
-    "mnist": "mnist5k/mnist5k.npz",
-    "cifar10": "cifar10/cifar10_train.npz",
-}
-
 _CONTROL = "plain orders (SampleShapley) in the place of the leader"
-_LEADERS = {
-    "imdb": (("L-Shapley",), "L-Shapley, achieves the best performance"),
-    "ag_news": (("L-Shapley", "C-Shapley"), "L-Shapley and C-Shapley both outperform other "
-                "algorithms"),
-    "yahoo": (("C-Shapley",), "C-Shapley outperforms the rest of the algorithms by a large margin"),
-    "mnist": (("C-Shapley",), "C-Shapley consistently outperforms other methods on both data sets"),
-    "cifar10": (("C-Shapley",), "C-Shapley consistently outperforms other methods on both data "
-                "sets"),
+
+
+class _Set(NamedTuple):
+    """Data, published accuracy, classes, and which methods lead, in the words of the paper."""
+
+    file: str
+    accuracy: float
+    n_classes: int
+    leaders: tuple[str, ...]
+    quote: str
+
+
+_CONSISTENTLY = "C-Shapley consistently outperforms other methods on both data sets"
+_SETS = {
+    "imdb": _Set("imdb/imdb.csv.gz", 0.901, 2, ("L-Shapley",),
+                 "L-Shapley, achieves the best performance"),
+    "ag_news": _Set("ag_news/ag_news.csv.gz", 0.9009, 4, ("L-Shapley", "C-Shapley"),
+                    "L-Shapley and C-Shapley both outperform other algorithms"),
+    "yahoo": _Set("yahoo_answers/yahoo_answers.csv.gz", 0.7084, 10, ("C-Shapley",),
+                  "C-Shapley outperforms the rest of the algorithms by a large margin"),
+    "mnist": _Set("mnist5k/mnist5k.npz", 0.997, 2, ("C-Shapley",), _CONSISTENTLY),
+    "cifar10": _Set("cifar10/cifar10_train.npz", 0.961, 2, ("C-Shapley",), _CONSISTENTLY),
 }  # fmt: skip
-"""The methods that the paper says lead, and its words."""
-
-_ACCURACIES = {"imdb": 0.901, "ag_news": 0.9009, "yahoo": 0.7084, "mnist": 0.997, "cifar10": 0.961}
-_CLASSES = {"imdb": 2, "ag_news": 4, "yahoo": 10, "mnist": 2, "cifar10": 2}
-
-
-@dataclass(frozen=True)
-class _Curves:
-    """How the log-odds change by masking, (inputs, shares), by method."""
-
-    case: Case
-    changes: Mapping[str, FloatArray]
-
-    def mean(self, method: str) -> float:
-        """Return the mean change over inputs and shares of masked features."""
-        return float(self.changes[method][:, _MEASURED].mean())
 
 
 def contenders(case: Case) -> dict[str, Contender]:
@@ -92,7 +81,7 @@ def contenders(case: Case) -> dict[str, Contender]:
     return {**of_all, "Saliency": _saliency}
 
 
-def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
+def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> FloatArray:
     """Explain by LIME as for texts: ridge regression on texts without a random number of words."""
     rng = np.random.default_rng(seed)
     n_removed = rng.integers(1, item.n_players + 1, budget)
@@ -105,17 +94,17 @@ def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatA
     distances = 1 - np.sqrt(present.mean(axis=1))  # of the cosine
     weights = np.sqrt(np.exp(-((distances / _KERNEL_WIDTH) ** 2)))
     fitted = Ridge(alpha=1.0).fit(present.astype(float), outputs, sample_weight=weights)
-    return np.asarray(fitted.coef_), budget
+    return np.asarray(fitted.coef_)
 
 
-def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
+def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> FloatArray:
     """Explain by the absolute gradient, the largest over channels."""
     del budget, seed
     target = _target(model, item)
     inputs = item.inputs.clone().requires_grad_()
     output = torch.log_softmax(model(inputs), dim=1)[0, target]
     (gradient,) = torch.autograd.grad(output, inputs)
-    return gradient.abs().amax(dim=1).flatten().double().numpy(), 1
+    return gradient.abs().amax(dim=1).flatten().double().numpy()
 
 
 def _target(model: nn.Module, item: Input) -> int:
@@ -123,72 +112,71 @@ def _target(model: nn.Module, item: Input) -> int:
         return int(model(item.inputs).argmax())
 
 
-def changes_by_masking(model: nn.Module, item: Input, attributions: FloatArray) -> FloatArray:
+def _mean_changes(
+    model: nn.Module, items: Sequence[Input], attributions: Sequence[FloatArray]
+) -> FloatArray:
     """Return how the log-odds of the predicted class change, for each share of masked features."""
-    ranks = np.argsort(np.argsort(-attributions, kind="stable"), kind="stable")
-    present = ranks >= np.round(SHARES * item.n_players)[:, None]
-    with torch.no_grad():
-        target = int(model(item.inputs).argmax())
-    odds = log_odds(model, item, present, target)
-    return odds - odds[0]
+    changes = []
+    for item, values in zip(items, attributions, strict=True):
+        ranks = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
+        present = ranks >= np.round(SHARES * item.n_players)[:, None]
+        odds = log_odds(model, item, present, _target(model, item))
+        changes.append(odds - odds[0])
+    return np.mean(changes, axis=0)
 
 
-@cache
-def _curves(name: str, setting: Setting, n_inputs: int) -> _Curves:
-    case = build(
-        name, setting.data, setting.cache, 3 if setting.is_quick else n_inputs, setting.seed
-    )
-    changes = {}
-    for method, explain in contenders(case).items():
-        changes[method] = np.array(
-            [
-                changes_by_masking(
-                    case.model,
-                    item,
-                    explain(case.model, item, _PER_PLAYER * item.n_players + 2, seed)[0],
-                )
-                for seed, item in enumerate(case.items)
-            ]
-        )
-    return _Curves(case, changes)
+def _explained(case: Case) -> dict[str, list[FloatArray]]:
+    """Return the attributions of all inputs by each method."""
+    return {
+        method: [
+            explain(case.model, item, _PER_PLAYER * item.n_players + 2, seed)
+            for seed, item in enumerate(case.items)
+        ]
+        for method, explain in contenders(case).items()
+    }
+
+
+def _case(name: str, setting: Setting, n_inputs: int) -> Case:
+    return build(name, setting.data, setting.cache, n_inputs, setting.seed)
 
 
 def _figure(name: str, n_inputs: int, setting: Setting) -> Outcome:
     """Compare the curves of the methods that the paper says lead with the others."""
-    curves = _curves(name, setting, n_inputs)
-    leaders, _ = _LEADERS[name]
-    comparisons = []
-    for leader in leaders:
-        for other in curves.changes:
-            if other in leaders:
-                continue
-            ours, control = (curves.mean(one) - curves.mean(other) for one in (leader, _PLAIN))
-            quantity = f"change of log-odds by {leader} less that by {other}"
-            comparisons.append(difference(quantity, ours, control, "below"))
-    case = curves.case
+    case, leaders = _case(name, setting, 3 if setting.is_quick else n_inputs), _SETS[name].leaders
+    curves = {
+        method: _mean_changes(case.model, case.items, found)
+        for method, found in _explained(case).items()
+    }
+    means = {method: float(curve[_MEASURED].mean()) for method, curve in curves.items()}
+    comparisons = [
+        difference(
+            f"change of log-odds by {leader} less that by {other}",
+            means[leader] - means[other], means[_PLAIN] - means[other], "below",
+        )
+        for leader in leaders
+        for other in means
+        if other not in leaders
+    ]  # fmt: skip
     settings = {
         "model": f"{case.title}, accuracy {case.accuracy:.3f}",
         "inputs": str(len(case.items)),
         "evaluations": f"{_PER_PLAYER} for each feature",
     }
     note = "Each number is the mean change for 5 to 30 % of the features masked; lower is better."
-    lines = {method: (100 * SHARES, of.mean(axis=0)) for method, of in curves.changes.items()}
-    names = "features masked, %", "change of the log-odds"
-    draw = partial(draw_lines, {case.title: lines}, *names)
+    lines = {method: (100 * SHARES, curve) for method, curve in curves.items()}
+    draw = partial(draw_lines, {case.title: lines}, "features masked, %", "change of the log-odds")
     return Outcome(comparisons, settings, (note,), draw)
 
 
 def _table_1(setting: Setting) -> Outcome:
     """Compare the accuracies of the models."""
     comparisons = []
-    for name, theirs in _ACCURACIES.items():
-        case = build(name, setting.data, setting.cache, 1, setting.seed)
+    for name, of in _SETS.items():
+        case, by_chance = _case(name, setting, 1), 1 / of.n_classes
+        quantity = f"accuracy, {case.title}"
         comparisons.append(
-            Comparison(
-                f"accuracy, {case.title}", theirs, case.accuracy, 1 / _CLASSES[name], None, None,
-                False,
-            )
-        )  # fmt: skip
+            Comparison(quantity, of.accuracy, case.accuracy, by_chance, None, None, False)
+        )
     note = (
         "Trained on 1,200 reviews (theirs 25,000), 4,600 news items (120,000), 600 questions "
         "(1,400,000) and 440 to 640 images of two classes (10,000 to 12,000). The character CNN "
@@ -201,31 +189,27 @@ def _table_1(setting: Setting) -> Outcome:
 _PAPER = "L- and C-Shapley"
 
 
-def _item(name: str, title: str, number: str, n_inputs: int, minutes: float) -> Item:
-    place = "Section 5.2" if name in ("mnist", "cifar10") else "Section 5.1"
-    return Item(
-        f"neighbours-{name.replace('_', '-')}",
-        title,
-        f"{_PAPER}, Figure {number}",
-        (Claim(_LEADERS[name][1], place, _CONTROL),),
-        (_FILES[name],),
-        minutes,
-        partial(_figure, name, n_inputs),
-    )
-
-
 _ITEMS_OF_CURVES: Sequence[Item] = (
     Item(
         "neighbours-accuracy", "Accuracies of the models", f"{_PAPER}, Table 1 and Section 5.2",
         (Claim("“Accuracy” is the model accuracy on test samples", "Table 1",
                "one class for all inputs"),),
-        tuple(_FILES.values()), 5, _table_1,
+        tuple(of.file for of in _SETS.values()), 5, _table_1,
     ),
-    _item("imdb", "Masked words of film reviews", "2 left", 20, 2),
-    _item("ag_news", "Masked words of news", "2 middle", 60, 1),
-    _item("yahoo", "Masked words of questions", "2 right", 30, 1),
-    _item("mnist", "Masked pixels of digits", "3 left", 15, 1),
-    _item("cifar10", "Masked pixels of deers and horses", "3 middle", 12, 3),
+    *(
+        Item(
+            f"neighbours-{name.replace('_', '-')}", f"Masked {title}", f"{_PAPER}, Figure {number}",
+            (Claim(_SETS[name].quote, f"Section 5.{2 if number > '3' else 1}", _CONTROL),),
+            (_SETS[name].file,), minutes, partial(_figure, name, n_inputs),
+        )
+        for name, title, number, n_inputs, minutes in (
+            ("imdb", "words of film reviews", "2 left", 20, 2),
+            ("ag_news", "words of news", "2 middle", 60, 1),
+            ("yahoo", "words of questions", "2 right", 30, 1),
+            ("mnist", "pixels of digits", "3 left", 15, 1),
+            ("cifar10", "pixels of deers and horses", "3 middle", 12, 3),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -245,7 +229,7 @@ def _table_2(setting: Setting) -> Outcome:
     words, _, _ = texts(setting.data, "imdb")
     train, _ = _split(len(words), setting.seed)
     number = vocabulary([words[place] for place in train])
-    case = build("imdb", setting.data, setting.cache, 1, setting.seed)
+    case = _case("imdb", setting, 1)
     shown = re.findall(r"\w+|[^\w\s]", _SENTENCE)
     ids = torch.tensor([[number.get(word.lower(), 1) for word in shown]])
     n_words = len(shown)
@@ -313,32 +297,23 @@ def _draw_words(shown: Sequence[str], found: Mapping[str, FloatArray], path: Pat
 
 def _digits(setting: Setting) -> Outcome:
     """Compare how many of the first fifth of the pixels are near the digit."""
-    case = build("mnist", setting.data, setting.cache, 2 if setting.is_quick else 5, setting.seed)
-    found = {
-        method: [
-            explain(case.model, item, 4 * item.n_players + 2, seed)[0]
-            for seed, item in enumerate(case.items)
-        ]
-        for method, explain in contenders(case).items()
-    }
-    shares = {
-        method: float(np.mean([_near(*one) for one in zip(case.items, of_items, strict=True)]))
-        for method, of_items in found.items()
-    }
+    case = _case("mnist", setting, 2 if setting.is_quick else 5)
+    found = _explained(case)
+    shares = {method: np.mean(list(map(_near, case.items, of))) for method, of in found.items()}
     leader = "C-Shapley"
     comparisons = [
         difference(
             f"share of pixels near the digit by {leader} less that by {other}",
-            shares[leader] - shares[other], shares[_PLAIN] - shares[other], "above",
+            float(shares[leader] - share), float(shares[_PLAIN] - share), "above",
         )
-        for other in shares
+        for other, share in shares.items()
         if other != leader
     ]  # fmt: skip
     note = (
         f"Of the {_MASKED:.0%} of the pixels ranked first, the share within {_NEAR} pixel of a "
         "bright one. Masked pixels are red if bright, else blue."
     )
-    return Outcome(comparisons, _settings(case), (note,), partial(_draw_grid, case, found))
+    return Outcome(comparisons, _settings(case), (note,), partial(_draw_grid, case.items, found))
 
 
 def _near(item: Input, values: FloatArray) -> float:
@@ -360,39 +335,33 @@ def _settings(case: Case) -> dict[str, str]:
 
 def _misclassified(setting: Setting) -> Outcome:
     """Mask the first pixels of all digits of the test part that the network tells wrong."""
-    case = build("mnist", setting.data, setting.cache, 160, setting.seed)
-    stored = np.load(setting.data / "mnist5k" / "mnist5k.npz")
-    labels = stored["labels"][np.isin(stored["labels"], (3, 8))]
-    _, test = _split(len(labels), setting.seed)
-    truth = (labels[test[: len(case.items)]] == 8).astype(int)
-    with torch.no_grad():
-        told = torch.cat([case.model(item.inputs) for item in case.items]).argmax(1).numpy()
+    case = _case("mnist", setting, 160)
+    labels = np.load(setting.data / "mnist5k" / "mnist5k.npz")["labels"]
+    labels = labels[np.isin(labels, (3, 8))]
+    truth = labels[_split(len(labels), setting.seed)[1][: len(case.items)]] == 8
+    told = [_target(case.model, item) for item in case.items]
     wrong = [case.items[place] for place in np.flatnonzero(told != truth)]
     note = f"{len(wrong)} of {len(case.items)} test images are classified wrong by this network."
     if not wrong:
         return Outcome((), _settings(case), notes=(note,))
     explain = contenders(case)["C-Shapley"]
-    values = [explain(case.model, item, 4 * item.n_players + 2, 0)[0] for item in wrong]
+    values = [explain(case.model, item, _PER_PLAYER * item.n_players + 2, 0) for item in wrong]
     rng = np.random.default_rng(setting.seed)
-    anything = [rng.random(item.n_players) for item in wrong]
-    at = int(np.flatnonzero(np.isclose(SHARES, _MASKED))[0])
-
-    def change(of_items: Sequence[FloatArray]) -> float:
-        pairs = zip(wrong, of_items, strict=True)
-        return float(np.mean([changes_by_masking(case.model, *pair)[at] for pair in pairs]))
-
+    ours, control = (
+        _mean_changes(case.model, wrong, of)[np.isclose(SHARES, _MASKED)].item()
+        for of in (values, [rng.random(item.n_players) for item in wrong])
+    )
     quantity = f"change of log-odds of the wrong class, {_MASKED:.0%} of the pixels masked"
-    comparison = difference(quantity, change(values), change(anything), "below")
-    few = Case(case.name, case.title, case.model, case.accuracy, wrong)
-    draw = partial(_draw_grid, few, {"C-Shapley": values})
+    comparison = difference(quantity, ours, control, "below")
+    draw = partial(_draw_grid, wrong, {"C-Shapley": values})
     return Outcome((comparison,), _settings(case), notes=(note,), draw=draw)
 
 
-def _draw_grid(case: Case, found: Mapping[str, Sequence[FloatArray]], path: Path) -> None:
-    rows = {"original": list(map(_image, case.items))} | {
-        name: list(map(_masked, case.items, of_items)) for name, of_items in found.items()
-    }
-    draw_images(rows, path)
+def _draw_grid(
+    items: Sequence[Input], found: Mapping[str, Sequence[FloatArray]], path: Path
+) -> None:
+    masked = {name: list(map(_masked, items, values)) for name, values in found.items()}
+    draw_images({"original": list(map(_image, items)), **masked}, path)
 
 
 def _image(item: Input) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +78,25 @@ class Explained:
             self.surrogate, self.surrogate.reference, algorithm=algorithm, seed=seed, **options
         )
 
-    def l1(self, values: FloatArray) -> FloatArray:
-        """Return Σ|φ̂ − φ| of each row, (R,)."""
-        return np.abs(values.reshape(self.exact.shape) - self.exact).sum(axis=1)
+    def l1(self, values: FloatArray) -> float:
+        """Return Σ|φ̂ − φ|, in the mean over rows."""
+        return float(np.abs(values.reshape(self.exact.shape) - self.exact).sum(axis=1).mean())
+
+    def network(self, kind: type[AmortizedExplainer], **options: Any) -> AmortizedExplainer:
+        """Return a network that is trained on the rows."""
+        reference = self.surrogate.reference
+        explainer = kind(
+            self.surrogate, reference, training_data=self.training, student="mlp", **options
+        )
+        return explainer.fit(silent=True)
 
 
-def explained(
-    name: str, setting: Setting, *, n_training: int, n_rows: int, epochs: int, n_evaluations: int
-) -> Explained:
+@cache
+def explained(name: str, setting: Setting, n_training: int, n_rows: int) -> Explained:
     """Train the trees and their surrogate, and compute the surrogate's Shapley values."""
+    epochs, n_evaluations = 12, 10_000
+    if setting.is_quick:
+        n_training, n_rows, epochs, n_evaluations = 200, 4, 3, 2000
     seed = setting.seed
     inputs, labels = _read(name, setting.data, seed)
     places = parts(len(inputs), seed)
@@ -105,9 +115,19 @@ def explained(
     surrogate.fit(training, silent=True)
     rows = inputs[test[:n_rows]]
     started = time.process_time()
-    exact, source = _values(surrogate, rows, n_evaluations)
+    n_players = rows.shape[1]
+    is_exact = n_players <= _MOST_EXACT
+    algorithm = "enumeration" if is_exact else "leastsquares"
+    explainer = shap.Explainer(surrogate, surrogate.reference, algorithm=algorithm, seed=1)
+    budget = 2**n_players if is_exact else n_evaluations
+    exact, source = explainer(rows, max_evals=budget, silent=True).values, "all coalitions"
     seconds = (time.process_time() - started) / n_rows
     of_validation = surrogate.validation
+    if not is_exact:
+        errors = explainer.last_estimate.standard_errors[:, :, 0]
+        off = np.sqrt(2 / np.pi) * errors.sum(axis=1).mean()
+        source = f"least squares of {budget:,} evaluations, known to a Σ of {off:.2g}"
+    exact = exact.reshape(rows.shape)
     settings = {
         "data": TITLES[name],
         "model": f"LightGBM, accuracy {accuracy:.3f}",
@@ -136,23 +156,6 @@ def _read(name: str, data: Path, seed: int) -> tuple[InputArray, LabelArray]:
     return inputs, labels
 
 
-def _values(
-    surrogate: shap_ext.Surrogate, rows: InputArray, n_evaluations: int
-) -> tuple[FloatArray, str]:
-    """Return the Shapley values of the surrogate, and how they were computed."""
-    n_players = rows.shape[1]
-    is_exact = n_players <= _MOST_EXACT
-    algorithm = "enumeration" if is_exact else "leastsquares"
-    explainer = shap.Explainer(surrogate, surrogate.reference, algorithm=algorithm, seed=1)
-    budget = 2**n_players if is_exact else n_evaluations
-    found = explainer(rows, max_evals=budget, silent=True).values.reshape(rows.shape)
-    if is_exact:
-        return found, "all coalitions"
-    errors = explainer.last_estimate.standard_errors[:, :, 0]
-    off = np.sqrt(2 / np.pi) * errors.sum(axis=1).mean()
-    return found, f"least squares of {budget:,} evaluations, known to a Σ of {off:.2g}"
-
-
 _PER_PLAYER = (4, 8, 16, 32)
 _ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "KernelSHAP": ("leastsquares", {"paired": False}),
@@ -171,104 +174,79 @@ _KERNEL = {"census": 43.560, "news": 67.002, "bankruptcy": 101.053}
 
 @dataclass(frozen=True)
 class _Run:
-    """Errors, (R,), and times of the processor.
+    """Errors and times of the processor.
 
     Attributes
     ----------
-    errors : dict of (str, int) to arrays
-        (estimator, evaluations a player) to l1 distances; networks have 0 evaluations.
+    errors : dict of (str, int, int) to float
+        (estimator, evaluations a player, seed) to l1 distances; networks have 0 evaluations.
     training, inference : dict of str to float
-        Seconds of training, and microseconds a row, of the networks.
+        Seconds of training, and microseconds a row with the correction, of the networks.
     """
 
     explained: Explained
     settings: Mapping[str, str]
-    errors: Mapping[tuple[str, int], FloatArray]
+    errors: Mapping[tuple[str, int, int], float]
     training: Mapping[str, float]
     inference: Mapping[str, float]
 
 
 @cache
 def _run(name: str, setting: Setting) -> _Run:
-    quick = setting.is_quick
-    of_table = explained(
-        name, setting, n_training=200 if quick else 800, n_rows=4 if quick else 20,
-        epochs=3 if quick else 12, n_evaluations=2000 if quick else 10_000,
-    )  # fmt: skip
-    errors: dict[tuple[str, int], FloatArray] = {}
+    of_table = explained(name, setting, 800, 20)
+    errors: dict[tuple[str, int, int], float] = {}
     for estimator, (algorithm, options) in _ESTIMATORS.items():
-        for per_player in _PER_PLAYER:
-            explainer = of_table.explainer(algorithm, **options)
-            budget = per_player * of_table.n_players + 2
-            found = explainer(of_table.rows, max_evals=budget, silent=True).values
-            errors[estimator, per_player] = of_table.l1(found)
-            if estimator in _PAIRED:
-                again = of_table.explainer(algorithm, seed=1, **options)
-                found = again(of_table.rows, max_evals=budget, silent=True).values
-                errors[f"{estimator}, again", per_player] = of_table.l1(found)
+        for n, seed in product(_PER_PLAYER, range(1 + (estimator in _PAIRED))):
+            explainer = of_table.explainer(algorithm, seed=seed, **options)
+            found = explainer(of_table.rows, max_evals=n * of_table.n_players + 2, silent=True)
+            errors[estimator, n, seed] = of_table.l1(found.values)
     same_for_all = np.broadcast_to(of_table.exact.mean(axis=0), of_table.exact.shape)
-    errors[_MEAN, 0] = of_table.l1(same_for_all)
+    errors[_MEAN, 0, 0] = of_table.l1(same_for_all)
     training, inference = {}, {}
-    n_samples, epochs = (8, 3) if quick else (16, 20)
-    for network, (kind, options) in _networks().items():
-        started = time.process_time()
-        explainer = kind(
-            of_table.surrogate, of_table.surrogate.reference, training_data=of_table.training,
-            evaluations=n_samples, epochs=epochs, learning_rate=3e-3,
-            student="mlp", student_options={"widths": (128,) * 3}, seed=setting.seed, **options,
-        ).fit(silent=True)  # fmt: skip
-        training[network] = time.process_time() - started
-        errors[network, 0] = of_table.l1(explainer(of_table.rows, silent=True).values)
-        inference[network] = _pace(explainer, of_table)
-    settings = {
-        **of_table.settings, "samples a row and epoch": str(n_samples), "epochs": str(epochs),
-    }  # fmt: skip
-    return _Run(of_table, settings, errors, training, inference)
-
-
-def _networks() -> dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]]:
-    as_printed = {"labels": "simsemivalue", "efficient": False}
-    return {
-        _SIM: (shap_ext.SimShapExplainer, as_printed),
+    n_samples, epochs = (8, 3) if setting.is_quick else (16, 20)
+    networks: dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]] = {
+        _SIM: (shap_ext.SimShapExplainer, {"labels": "simsemivalue", "efficient": False}),
         _FAST: (shap_ext.FastShapExplainer, {}),
     }
-
-
-def _pace(explainer: AmortizedExplainer, of_table: Explained) -> float:
-    """Return the microseconds of the processor for a row; FastSHAP's with the correction."""
-    many = np.tile(of_table.rows, (10, 1))
-    times = []
-    for _ in range(5):
+    for network, (kind, options) in networks.items():
         started = time.process_time()
-        explainer(many, silent=True)
-        times.append(time.process_time() - started)
-    return float(np.median(times)) / len(many) * 1e6
+        explainer = of_table.network(
+            kind, evaluations=n_samples, epochs=epochs, learning_rate=3e-3,
+            student_options={"widths": (128,) * 3}, seed=setting.seed, **options,
+        )  # fmt: skip
+        training[network] = time.process_time() - started
+        errors[network, 0, 0] = of_table.l1(explainer(of_table.rows, silent=True).values)
+        many, times = np.tile(of_table.rows, (10, 1)), []
+        for _ in range(5):
+            started = time.process_time()
+            explainer(many, silent=True)
+            times.append(time.process_time() - started)
+        inference[network] = float(np.median(times)) / len(many) * 1e6
+    counts = {"samples a row and epoch": str(n_samples), "epochs": str(epochs)}
+    return _Run(of_table, {**of_table.settings, **counts}, errors, training, inference)
 
 
 def _figure_2(name: str, setting: Setting) -> Outcome:
     """Compare pairs with single draws, and SimSHAP with FastSHAP."""
     run = _run(name, setting)
     comparisons = []
-    for claim, (single, paired) in enumerate(_PAIRED.items()):
-        for per_player in _PER_PLAYER:
-            alone, pairs, again = (
-                run.errors[one, per_player].mean() for one in (single, paired, f"{single}, again")
-            )
-            quantity = f"l1 of {single} over that of {paired}, N = {per_player}"
-            ratios = float(alone / pairs), float(alone / again)
-            comparisons.append(Comparison(quantity, None, *ratios, leads="above", claim=claim))
-    sim, fast, mean = (run.errors[one, 0].mean() for one in (_SIM, _FAST, _MEAN))
-    ratios = float(sim / fast), float(mean / fast)
-    comparisons.append(
-        Comparison("l1 of SimSHAP over that of FastSHAP", 1.0, *ratios, None, claim=2)
-    )
+    for (claim, (single, paired)), n in product(enumerate(_PAIRED.items()), _PER_PLAYER):
+        alone, again = run.errors[single, n, 0], run.errors[single, n, 1]
+        quantity = f"l1 of {single} over that of {paired}, N = {n}"
+        ours = alone / run.errors[paired, n, 0]
+        comparisons.append(
+            Comparison(quantity, None, ours, alone / again, leads="above", claim=claim)
+        )
+    ours, control = (run.errors[one, 0, 0] / run.errors[_FAST, 0, 0] for one in (_SIM, _MEAN))
+    quantity = "l1 of SimSHAP over that of FastSHAP"
+    comparisons.append(Comparison(quantity, 1.0, ours, control, None, claim=2))
     note = (
         "Mean l1 distance to the values of the surrogate. N: evaluations for each feature; the "
         "networks explain in one pass. Theirs were trained for 1,000 epochs on all rows."
     )
     lines = {
-        one: (_PER_PLAYER, [run.errors[one, n].mean() for n in _PER_PLAYER]) for one in _ESTIMATORS
-    } | {one: (_PER_PLAYER, [run.errors[one, 0].mean()] * 4) for one in (_SIM, _FAST)}
+        one: (_PER_PLAYER, [run.errors[one, n, 0] for n in _PER_PLAYER]) for one in _ESTIMATORS
+    } | {one: (_PER_PLAYER, [run.errors[one, 0, 0]] * 4) for one in (_SIM, _FAST)}
     names = "evaluations for each feature", "mean l1 distance"
     draw = partial(draw_lines, {TITLES[name]: lines}, *names, scales=("log", "log"))
     return Outcome(comparisons, run.settings, (note,), draw)
@@ -279,26 +257,16 @@ def _table_4(setting: Setting) -> Outcome:
     comparisons = []
     for name, title in TITLES.items():
         run = _run(name, setting)
-        pace = run.inference
-        for quantity, theirs, ours in (
-            ("inference of SimSHAP over that of FastSHAP", _INFERENCE[name], pace),
-            ("training of SimSHAP over that of FastSHAP", _TRAINING[name], run.training),
+        pace, kernel = run.inference, run.explained.seconds_of_values * 1e6
+        for claim, (kind, (sim, fast), times) in enumerate(
+            (("inference", _INFERENCE[name], pace), ("training", _TRAINING[name], run.training))
         ):
-            published = theirs[0] / theirs[1]
-            ratio = ours[_SIM] / ours[_FAST]
-            claim = int(ours is run.training)
-            comparisons.append(
-                Comparison(f"{title}: {quantity}", published, ratio, 1.0, claim=claim)
-            )
-        kernel = run.explained.seconds_of_values * 1e6
-        comparisons.append(
-            Comparison(
-                f"{title}: KernelSHAP-S to convergence over SimSHAP",
-                _KERNEL[name] / _INFERENCE[name][0],
-                kernel / pace[_SIM],
-                kernel / pace[_FAST],
-            )
-        )
+            quantity = f"{title}: {kind} of SimSHAP over that of FastSHAP"
+            ours = times[_SIM] / times[_FAST]
+            comparisons.append(Comparison(quantity, sim / fast, ours, 1.0, claim=claim))
+        quantity = f"{title}: KernelSHAP-S to convergence over SimSHAP"
+        theirs, ours = _KERNEL[name] / _INFERENCE[name][0], kernel / pace[_SIM]
+        comparisons.append(Comparison(quantity, theirs, ours, kernel / pace[_FAST]))
     notes = (
         "Times of the processor, one thread; both networks were trained for equally many epochs. "
         "FastSHAP's inference includes the correction of the sums. The values of Census come from "
@@ -344,7 +312,7 @@ _ITEMS_2 = (
 _WIDTH = 256
 _DEFAULT: dict[str, Any] = {
     "learning_rate": 7e-4, "epochs": 20, "rows_per_step": 32, "evaluations": 32,
-    "student": "mlp", "student_options": {"widths": (_WIDTH,) * 3},
+    "student_options": {"widths": (_WIDTH,) * 3},
 }  # fmt: skip
 _PUBLISHED_DEFAULT = 0.886
 
@@ -357,52 +325,40 @@ _CHANGES: tuple[tuple[str, float, str, Any], ...] = (
     ("Table 6: l1 with 10 epochs (theirs 500)", 1.009, "epochs", 10),
     ("Table 7: l1 with batches of 4 (theirs 128)", 1.176, "rows_per_step", 4),
     ("Table 7: l1 with batches of 16 (theirs 512)", 0.933, "rows_per_step", 16),
-    ("Table 8: l1 with wider network", 0.933, "widths", (2 * _WIDTH,) * 3),
-    ("Table 8: l1 with deeper network", 0.865, "widths", (_WIDTH,) * 5),
+    ("Table 8: l1 with wider network", 0.933, "student_options", {"widths": (2 * _WIDTH,) * 3}),
+    ("Table 8: l1 with deeper network", 0.865, "student_options", {"widths": (_WIDTH,) * 5}),
 )
 """What is changed, the published l1 distance, and the option; batches are a 32nd of theirs."""
 
 _SAMPLES = (8, 16, 32)
 
 
-@cache
 def _table(setting: Setting) -> Explained:
-    quick = setting.is_quick
-    return explained(
-        "bankruptcy", setting, n_training=200 if quick else 400, n_rows=4 if quick else 10,
-        epochs=3 if quick else 12, n_evaluations=2000 if quick else 10_000,
-    )  # fmt: skip
+    return explained("bankruptcy", setting, 400, 10)
 
 
-@cache
-def _distance(
-    setting: Setting, changed: tuple[tuple[str, Any], ...], *, is_again: bool = False
-) -> float:
+def _distance(setting: Setting, *, is_again: bool = False, **changed: Any) -> float:
     """Train SimSHAP with some settings changed; return the mean l1 distance.
 
     `is_again` trains the same once more, with other draws.
     """
-    of_table = _table(setting)
-    options = {**_DEFAULT, **dict(changed)}
-    widths = options.pop("widths", None)
-    if widths is not None:
-        options["student_options"] = {"widths": widths}
+    of_table, options = _table(setting), _DEFAULT | changed
     if setting.is_quick:
         options["epochs"] = max(options["epochs"] // 10, 1)
-    explainer = shap_ext.SimShapExplainer(
-        of_table.surrogate, of_table.surrogate.reference, training_data=of_table.training,
-        labels="simsemivalue", efficient=False, seed=setting.seed + 100 * is_again, **options,
-    ).fit(silent=True)  # fmt: skip
-    return float(of_table.l1(explainer(of_table.rows, silent=True).values).mean())
+    explainer = of_table.network(
+        shap_ext.SimShapExplainer, labels="simsemivalue", efficient=False,
+        seed=setting.seed + 100 * is_again, **options,
+    )  # fmt: skip
+    return of_table.l1(explainer(of_table.rows, silent=True).values)
 
 
 def _tables(setting: Setting) -> Outcome:
     """Compare the error of each setting, over that of the default."""
-    default = _distance(setting, ())
-    control = _distance(setting, (), is_again=True) / default
+    default = _distance(setting)
+    control = _distance(setting, is_again=True) / default
     comparisons = []
     for name, theirs, option, value in _CHANGES[: 1 if setting.is_quick else None]:
-        distance = _distance(setting, ((option, value),))
+        distance = _distance(setting, **{option: value})
         quantity = f"{name} over that of the default"
         published = theirs / _PUBLISHED_DEFAULT
         comparisons.append(Comparison(quantity, published, distance / default, control))
@@ -419,29 +375,26 @@ def _tables(setting: Setting) -> Outcome:
 def _figure_5(setting: Setting) -> Outcome:
     """Compare pairs with single draws, and more samples with fewer."""
     samples = _SAMPLES[:2] if setting.is_quick else _SAMPLES
+
     found = {
-        (n, paired): _distance(setting, (("evaluations", n), ("paired", paired)))
-        for n in samples
-        for paired in (True, False)
+        (n, paired): _distance(setting, evaluations=n, paired=paired)
+        for n, paired in product(samples, (True, False))
     }
-    again = {
-        n: _distance(setting, (("evaluations", n), ("paired", False)), is_again=True)
+    controls = {
+        n: found[n, False] / _distance(setting, evaluations=n, paired=False, is_again=True)
         for n in samples
     }
-    controls = {n: found[n, False] / again[n] for n in samples}
-    comparisons = [
-        Comparison(
-            f"l1 without pairs over that with pairs, {n} samples", None,
-            found[n, False] / found[n, True], controls[n], leads="above",
-        )
+    pairs = [
+        (f"l1 without pairs over that with pairs, {n} samples", (n, False), (n, True))
         for n in samples
     ] + [
-        Comparison(
-            f"l1 with {before} samples over that with {after}", None,
-            found[before, True] / found[after, True], controls[after], leads="above",
-        )
+        (f"l1 with {before} samples over that with {after}", (before, True), (after, True))
         for before, after in pairwise(samples)
-    ]  # fmt: skip
+    ]
+    comparisons = [
+        Comparison(quantity, None, found[one] / found[two], controls[two[0]], leads="above")
+        for quantity, one, two in pairs
+    ]
     note = "Samples: coalitions for each row and epoch; 20 epochs (theirs 1,000). Panel (c) only."
     lines = {
         name: (samples, [found[n, paired] for n in samples])
