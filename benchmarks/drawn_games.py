@@ -18,6 +18,7 @@ from games import (
     IntArray,
     LargeGame,
     TabulatedGame,
+    all_coalitions,
     attention,
     converged,
     in_blocks,
@@ -33,7 +34,7 @@ def drawn_game(kind: str, n_players: int, seed: int) -> LargeGame:
     """Return the game of a kind, a number of players and a seed."""
     rng = np.random.default_rng([seed, n_players, len(kind)])
     if kind in MODELS:
-        game = TabulatedGame(MODELS[kind](n_players, rng)[None], n_players)
+        game = TabulatedGame(MODELS[kind](all_coalitions(n_players), rng)[None], n_players)
         return LargeGame(lambda coalitions: game(coalitions[None])[0], game.shapley_values()[0])
     return KINDS[kind](n_players, rng)
 

@@ -21,7 +21,16 @@ from typing import Any
 import numpy as np
 import pages
 import pandas as pd
-from games import BoolArray, CoreGame, FloatArray, IntArray, TabulatedGame, core_game, share_inside
+from games import (
+    BoolArray,
+    CoreGame,
+    FloatArray,
+    IntArray,
+    TabulatedGame,
+    all_coalitions,
+    core_game,
+    share_inside,
+)
 from zoo_games import KINDS
 
 import shapley_adapters as core
@@ -126,7 +135,8 @@ def main() -> None:
         n_players, own = int(rng.integers(10, 14)), np.random.default_rng([options.draw, place])
         if kind not in kinds:
             continue
-        table = np.stack([KINDS[kind](n_players, own) for _ in range(options.games)])
+        present = all_coalitions(n_players)
+        table = np.stack([KINDS[kind](present, own) for _ in range(options.games)])
         games = TabulatedGame(table, n_players)
         for name in names:
             for noise in options.noise:

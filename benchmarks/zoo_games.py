@@ -7,32 +7,38 @@ benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from games import FloatArray, IntArray, all_coalitions
+from games import BoolArray, FloatArray, all_coalitions
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.svm import SVC
 
-Maker = Callable[[int, np.random.Generator], FloatArray]
-"""Number of players and random numbers to the values of all coalitions, (2^M,)."""
+Maker = Callable[[BoolArray, np.random.Generator], FloatArray]
+"""All coalitions, (2^M, M), and random numbers to the values of the coalitions, (2^M,)."""
 
 _POINTS, _FEW_REFERENCES, _NOISE = 400, 4, 0.3
 _WIDTH = 8
 """Numbers of the embedding of a player, in attention."""
 
 
-def _of_rows(function: Callable[[FloatArray], Any], rng: np.random.Generator, n: int) -> FloatArray:
+def _beside(present: BoolArray, rng: np.random.Generator, n_references: int) -> list[FloatArray]:
+    """Return a random row with absent players from each of some reference rows, (2^M, M)."""
+    n = present.shape[1]
+    row, references = rng.normal(size=n), rng.normal(size=(n_references, n))
+    return [np.where(present, row, reference) for reference in references]
+
+
+def _of_rows(
+    function: Callable[[FloatArray], Any], present: BoolArray, rng: np.random.Generator
+) -> FloatArray:
     """Return the values of all coalitions: means over references, until one row has an effect."""
-    present = all_coalitions(n)
     while True:
-        row, references = rng.normal(size=n), rng.normal(size=(_FEW_REFERENCES, n))
-        inputs = [np.where(present, row, reference) for reference in references]
+        inputs = _beside(present, rng, _FEW_REFERENCES)
         values: FloatArray = np.mean([np.asarray(function(x), float) for x in inputs], axis=0)
         if np.ptp(values) > 0:
             return values
@@ -51,7 +57,8 @@ def _fitted(make_model: Callable[[int], Any], predict: str, is_label: bool) -> M
         Whether it learns to tell positive numbers from others.
     """
 
-    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+    def make(present: BoolArray, rng: np.random.Generator) -> FloatArray:
+        n_players = present.shape[1]
         points = rng.normal(size=(_POINTS, n_players))
         target = points[:, :3].sum(axis=1) + 1.5 * points[:, 0] * points[:, 1]
         target += np.sin(2 * points[:, 2:]).mean(axis=1) + _NOISE * rng.normal(size=_POINTS)
@@ -62,14 +69,14 @@ def _fitted(make_model: Callable[[int], Any], predict: str, is_label: bool) -> M
             outputs = method(inputs)
             return outputs[:, 1] if outputs.ndim == 2 else outputs
 
-        return _of_rows(function, rng, n_players)
+        return _of_rows(function, present, rng)
 
     return make
 
 
-def _attention(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _attention(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return a game of a random layer of attention: players are tokens, times their numbers."""
-    tokens, biases = rng.normal(size=(2, n_players, _WIDTH))
+    tokens, biases = rng.normal(size=(2, present.shape[1], _WIDTH))
     queries, keys, outer = (rng.normal(size=(_WIDTH, _WIDTH)) / np.sqrt(_WIDTH) for _ in range(3))
     output = rng.normal(size=_WIDTH)
 
@@ -84,7 +91,7 @@ def _attention(n_players: int, rng: np.random.Generator) -> FloatArray:
     def function(inputs: FloatArray) -> FloatArray:
         return np.concatenate([of_block(part) for part in np.array_split(inputs, 16)])
 
-    return _of_rows(function, rng, n_players)
+    return _of_rows(function, present, rng)
 
 
 MODELS: dict[str, Maker] = {
@@ -111,11 +118,6 @@ MODELS: dict[str, Maker] = {
 }
 
 
-Term = tuple[IntArray, float]
-"""The players of a unanimity game, and its value."""
-
-TermDraws = Callable[[int, np.random.Generator], Iterable[Term]]
-
 _REFERENCES, _HIDDEN = 16, 24
 
 _CLASSIFIED = 300
@@ -124,135 +126,93 @@ _CLASSIFIED = 300
 
 def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
     """Return games of uniform numbers, where absent players have 0."""
-
-    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
-        numbers = all_coalitions(n_players) * rng.uniform(size=n_players)
-        return np.asarray(function(numbers), dtype=np.float64)
-
-    return make
+    return lambda present, rng: np.asarray(
+        function(present * rng.uniform(size=present.shape[1])), dtype=np.float64
+    )
 
 
 def _network(activation: Callable[[FloatArray], FloatArray]) -> Maker:
     """Return games of random networks of one hidden layer, with sixteen references."""
 
-    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
-        row, references = rng.normal(size=n_players), rng.normal(size=(_REFERENCES, n_players))
+    def make(present: BoolArray, rng: np.random.Generator) -> FloatArray:
+        inputs, n_players = _beside(present, rng, _REFERENCES), present.shape[1]
         inner = rng.normal(size=(n_players, _HIDDEN)) * 3 / np.sqrt(n_players)
         offsets, outer = rng.normal(size=(2, _HIDDEN))
-        present = all_coalitions(n_players)
-        values = np.zeros(len(present))
-        for reference in references:
-            hidden = np.where(present, row, reference) @ inner + offsets
-            values += activation(hidden) @ outer / _REFERENCES
+        return sum(activation(x @ inner + offsets) @ outer / _REFERENCES for x in inputs)
+
+    return make
+
+
+def _of_terms(sizes: Callable[[int, np.random.Generator], Iterable[int]]) -> Maker:
+    """Return sums of unanimity games of some sizes, and of normal values."""
+
+    def make(present: BoolArray, rng: np.random.Generator) -> FloatArray:
+        n_players, values = present.shape[1], np.zeros(len(present))
+        for size in sizes(n_players, rng):
+            members = rng.choice(n_players, size, replace=False)
+            values += rng.normal() * present[:, members].all(axis=1)
         return values
 
     return make
 
 
-def _unanimity(n_games: int, fewest: int, most: int) -> TermDraws:
-    """Return draws of unanimity games of random sizes and normal values."""
-
-    def draw(n_players: int, rng: np.random.Generator) -> Iterator[Term]:
-        for _ in range(n_games):
-            size = rng.integers(min(fewest, n_players), min(most, n_players) + 1)
-            yield rng.choice(n_players, size, replace=False), rng.normal()
-
-    return draw
+def _unanimity(n_games: int, fewest: int, most: int) -> Maker:
+    """Return sums of unanimity games of random sizes."""
+    return _of_terms(
+        lambda n, rng: (int(rng.integers(min(fewest, n), min(most, n) + 1)) for _ in range(n_games))
+    )
 
 
-def _rules(n_players: int, rng: np.random.Generator) -> Iterator[Term]:
-    """Draw four rules of two or three players each."""
-    for size in (2, 2, 3, 3):
-        yield rng.choice(n_players, size, replace=False), rng.normal()
+def _vote(lowest: float, highest: float) -> Maker:
+    """Return votes of random shares that need more than a random quota of all."""
 
-
-def _of_terms(draw: TermDraws) -> Maker:
-    """Return sums of unanimity games."""
-
-    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
-        present = all_coalitions(n_players)
-        values = np.zeros(len(present))
-        for members, value in draw(n_players, rng):
-            values += value * present[:, members].all(axis=1)
-        return values
+    def make(present: BoolArray, rng: np.random.Generator) -> FloatArray:
+        shares = rng.integers(1, 10, size=present.shape[1])
+        quota = rng.uniform(lowest, highest) if lowest < highest else lowest
+        return (present @ shares > quota * shares.sum()).astype(float)
 
     return make
-
-
-def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
-    """Return a vote of random shares that needs more than half of all."""
-    shares = shares_of_vote(n_players, rng)
-    return (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
-
-
-def shares_of_vote(n_players: int, rng: np.random.Generator) -> IntArray:
-    """Return random shares, (M,)."""
-    return rng.integers(1, 10, size=n_players).astype(np.intp)
 
 
 def _parity(size: int) -> Maker:
     """Return products of some players' signs beside single players."""
 
-    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
-        signs = 2.0 * all_coalitions(n_players) - 1
+    def make(present: BoolArray, rng: np.random.Generator) -> FloatArray:
+        signs, n_players = 2.0 * present - 1, present.shape[1]
         members = rng.choice(n_players, min(size, n_players), replace=False)
         return signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
 
     return make
 
 
-def _neighbours(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _neighbours(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return the share of the five nearest of 300 labelled points, by distance."""
-    points = rng.normal(size=(300, n_players))
+    points = rng.normal(size=(300, present.shape[1]))
     labels = points[:, :3].sum(axis=1) + points[:, 0] * points[:, 1] > 0
-    row, references = rng.normal(size=n_players), rng.normal(size=(4, n_players))
-    present = all_coalitions(n_players)
     values = np.zeros(len(present))
-    for reference in references:
-        inputs = np.where(present, row, reference)
+    for inputs in _beside(present, rng, 4):
         distances = (points**2).sum(axis=1) - 2 * inputs @ points.T
-        nearest = np.argpartition(distances, 5, axis=1)[:, :5]
-        values += labels[nearest].mean(axis=1) / len(references)
+        values += labels[np.argpartition(distances, 5, axis=1)[:, :5]].mean(axis=1) / 4
     return values
 
 
-def _trees(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _trees(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return a sum of forty regression trees of depth four with random splits."""
-    row, references = rng.normal(size=n_players), rng.normal(size=(8, n_players))
-    present = all_coalitions(n_players)
+    references, n_players = _beside(present, rng, 8), present.shape[1]
     strengths = 1 / np.arange(1, n_players + 1)
     values = np.zeros(len(present))
     for _ in range(40):
         players = rng.choice(n_players, 4, p=strengths / strengths.sum())
         cuts, leaves = rng.normal(size=4), rng.normal(size=16)
-        for reference in references:
-            above = np.where(present[:, players], row[players], reference[players]) > cuts
-            values += leaves[above @ (1 << np.arange(4))] / len(references)
+        for inputs in references:
+            values += leaves[(inputs[:, players] > cuts) @ (1 << np.arange(4))] / 8
     return values
-
-
-def _random(n_players: int, rng: np.random.Generator) -> FloatArray:
-    """Return independent values."""
-    return rng.normal(size=2**n_players)
-
-
-def _second_largest(numbers: FloatArray) -> FloatArray:
-    """Return the second largest number of each row."""
-    return np.sort(numbers, axis=1)[:, -2]
 
 
 def _sigmoid(numbers: FloatArray) -> FloatArray:
     """Return a steep sigmoid of the sum of each row."""
     return 1 / (1 + np.exp(8 * (0.25 * numbers.shape[1] - numbers.sum(axis=1))))
 
-
-TERMS: dict[str, TermDraws] = {
-    "sparse rules": _rules,
-    "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
-    "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),
-    "unanimity, 15 of 4 to 8": _unanimity(15, 4, 8),
-}
-"""Sums of unanimity games, whose Shapley values are known for any number of players."""
 
 GAMES: dict[str, Maker] = {
     "tanh network": _network(np.tanh),
@@ -261,7 +221,7 @@ GAMES: dict[str, Maker] = {
     "trees": _trees,
     "nearest neighbours": _neighbours,
     "airport (max)": _of_present(lambda x: x.max(axis=1)),
-    "second largest": _of_present(_second_largest),
+    "second largest": _of_present(lambda x: np.sort(x, axis=1)[:, -2]),
     "argmax": _of_present(lambda x: x.argmax(axis=1) == 1),
     "norm": _of_present(lambda x: np.sqrt((x**2).sum(axis=1))),
     "sum above a threshold": _of_present(lambda x: (x.sum(axis=1) > 0.22 * x.shape[1]) * 1.0),
@@ -270,43 +230,39 @@ GAMES: dict[str, Maker] = {
     "minimum of eight": _of_present(lambda x: x[:, :8].min(axis=1)),
     "product of four": _of_present(lambda x: x[:, :4].prod(axis=1)),
     "product of eight": _of_present(lambda x: x[:, :8].min(axis=1) > 0),
-    "vote": _vote,
+    "vote": _vote(0.5, 0.5),
     "parity of four": _parity(4),
     "parity of five": _parity(5),
     "parity of six": _parity(6),
-    "random": _random,
-    **{name: _of_terms(draw) for name, draw in TERMS.items()},
+    "random": lambda present, rng: rng.normal(size=len(present)),
+    "sparse rules": _of_terms(lambda n, rng: (2, 2, 3, 3)),
+    "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
+    "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),
+    "unanimity, 15 of 4 to 8": _unanimity(15, 4, 8),
     **MODELS,
 }
 
 
-def _vote_of_quota(
-    n_players: int, rng: np.random.Generator, lowest: float, highest: float
-) -> FloatArray:
-    """Return a vote of random shares that needs more than a quota of all."""
-    shares, quota = shares_of_vote(n_players, rng), rng.uniform(lowest, highest)
-    return (all_coalitions(n_players) @ shares > quota * shares.sum()).astype(float)
-
-
-def _bankruptcy(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _bankruptcy(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return what is left of an estate for some creditors after all others are paid in full."""
-    claims = rng.lognormal(size=n_players)
+    claims = rng.lognormal(size=present.shape[1])
     estate = rng.uniform(0.2, 0.9) * claims.sum()
-    return np.maximum(estate - ~all_coalitions(n_players) @ claims, 0.0)
+    return np.maximum(estate - ~present @ claims, 0.0)
 
 
-def _airport(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _airport(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return the largest of lognormal costs."""
-    costs = rng.lognormal(sigma=rng.uniform(0.5, 2.0), size=n_players)
-    return (all_coalitions(n_players) * costs).max(axis=1)
+    costs = rng.lognormal(sigma=rng.uniform(0.5, 2.0), size=present.shape[1])
+    return (present * costs).max(axis=1)
 
 
-def _ensemble(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _ensemble(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return the accuracy of the majority of models, each right with its own probability."""
+    n_players = present.shape[1]
     difficulty = rng.normal(size=(_CLASSIFIED, 1))  # that all models share
     skills = rng.normal(0.4, 0.6, size=n_players)
     correct = np.where(skills + rng.normal(size=(_CLASSIFIED, n_players)) > difficulty, 1, -1)
-    votes = all_coalitions(n_players).astype(float) @ correct.T
+    votes = present.astype(float) @ correct.T
     return ((votes > 0) + 0.5 * (votes == 0)).mean(axis=1)
 
 
@@ -318,28 +274,27 @@ def _distances(n_nodes: int, rng: np.random.Generator) -> FloatArray:
     return distances * np.minimum(detours, detours.T)
 
 
-def _shortest_path(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _shortest_path(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return how much shorter a path between two nodes is where it may pass through players."""
-    lengths, present = _distances(n_players + 2, rng), all_coalitions(n_players)
+    lengths = _distances(present.shape[1] + 2, rng)
     lengths[-2, -1] = lengths[-1, -2] = 2 * lengths.max()  # most paths pass through players
     paths = np.repeat(lengths[None, -2], len(present), axis=0)  # from the first end
     absent = np.pad(~present, ((0, 0), (0, 2)))
-    for _ in range(n_players):
+    for _ in range(present.shape[1]):
         starts = np.where(absent, np.inf, paths)
         paths = np.stack([(starts + to_node).min(axis=1) for to_node in lengths.T], axis=1)
     return np.asarray(lengths[-2, -1] - paths[:, -1])
 
 
-def _spanning_tree(n_players: int, rng: np.random.Generator) -> FloatArray:
+def _spanning_tree(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return the length of the shortest tree of players and a source, by Prim's algorithm."""
-    lengths, present = _distances(n_players + 1, rng), all_coalitions(n_players)
+    lengths = _distances(present.shape[1] + 1, rng)
     is_left = np.pad(present, ((0, 0), (0, 1)))
     to_tree = np.repeat(lengths[None, -1], len(present), axis=0)
     values = np.zeros(len(present))
-    for _ in range(n_players):
+    for _ in range(present.shape[1]):
         open_lengths = np.where(is_left, to_tree, np.inf)
-        nearest = open_lengths.argmin(axis=1)
-        added = open_lengths.min(axis=1)
+        nearest, added = open_lengths.argmin(axis=1), open_lengths.min(axis=1)
         values += np.where(np.isfinite(added), added, 0.0)
         is_left[np.arange(len(present)), nearest] = False
         to_tree = np.minimum(to_tree, lengths[nearest])
@@ -348,23 +303,19 @@ def _spanning_tree(n_players: int, rng: np.random.Generator) -> FloatArray:
 
 _QUOTAS = (0.5, 0.6, 0.7, 0.8, 0.95)
 
-DRAWN: dict[str, Maker] = {
-    **{
-        f"vote, quota {low} to {high}": partial(_vote_of_quota, lowest=low, highest=high)
-        for low, high in pairwise(_QUOTAS)
-    },
+KINDS: dict[str, Maker] = {
+    **{f"vote, quota {low} to {high}": _vote(low, high) for low, high in pairwise(_QUOTAS)},
     "bankruptcy": _bankruptcy,
     "airport, lognormal": _airport,
     "ensemble": _ensemble,
     "shortest path": _shortest_path,
     "spanning tree": _spanning_tree,
+    **GAMES,
 }
-"""The kinds whose parameters are drawn."""
-
-KINDS = DRAWN | GAMES
+"""Those whose parameters are drawn, and the others."""
 
 
 def tabulated(name: str, n_players: int, n_games: int, seed: int = 0) -> FloatArray:
     """Return the values of all coalitions of some games of a kind, (R, 2^M)."""
-    rng = np.random.default_rng(seed)
-    return np.stack([GAMES[name](n_players, rng) for _ in range(n_games)])
+    rng, present = np.random.default_rng(seed), all_coalitions(n_players)
+    return np.stack([GAMES[name](present, rng) for _ in range(n_games)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,10 @@ from shapley_adapters.criteria import absolute_error, ranking_accuracy
 
 from .items import Comparison, Item, Outcome, Setting, difference
 from .pictures import draw_budgets
-from .shear import LEAST_ERROR
+from .shear import _ANTITHETIC, _AS_RELEASED, _ERROR, _PLAIN, _RANKING, _SHEAR, LEAST_ERROR
 
 _FILE = "criteo_ctr/criteo_ctr.csv.gz"
 _PER_PLAYER = (8, 16, 32)
-_SHEAR, _PLAIN = "SHEAR", "PS"
-_AS_RELEASED, _ANTITHETIC = "APS, authors' indices", "APS, all pairs"
-_PAPER = "SHEAR"
 _CODES = 500
 """Codes of the categories, by hashing; code 0 stands for an absent category."""
 
@@ -48,45 +45,24 @@ class DeepFM(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.05)
         nn.init.zeros_(self.linear.weight)
         starts = n_numbers + torch.arange(n_categories) * (_CODES + 1)
-        self.register_buffer("starts", torch.cat([torch.arange(n_numbers), starts]))
+        self.starts = torch.cat([torch.arange(n_numbers), starts])
         self.hidden = nn.Sequential(
             nn.Linear((n_numbers + n_categories) * width, 32), nn.Softplus(), nn.Linear(32, 1)
         )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logit of a click, (B,), of numbers and codes, (B, M)."""
-        values = torch.cat([x[:, : self.n_numbers], torch.ones_like(x[:, self.n_numbers :])], 1)
-        codes = torch.cat([torch.zeros_like(x[:, : self.n_numbers]), x[:, self.n_numbers :]], 1)
-        places = codes.long() + self.starts  # type: ignore[operator] # a buffer
+        is_number = torch.arange(x.shape[1]) < self.n_numbers
+        values = torch.where(is_number, x, 1)
+        places = torch.where(is_number, 0, x).long() + self.starts
         embedded = self.embedding(places) * values[:, :, None]
-        total = embedded.sum(1)
-        pairs = 0.5 * (total**2 - (embedded**2).sum(1)).sum(1)
+        pairs = 0.5 * (embedded.sum(1) ** 2 - (embedded**2).sum(1)).sum(1)
         first = (self.linear(places)[:, :, 0] * values).sum(1)
         return first + pairs + self.hidden(embedded.flatten(1))[:, 0]
 
 
-@dataclass(frozen=True)
-class _Clicks:
-    """The network, rows to explain, the values of absent features, and the area under the curve."""
-
-    network: DeepFM
-    rows: InputArray
-    reference: InputArray
-    area: float
-
-    def game(self) -> CoreGame:
-        """Return the games of the logit."""
-
-        def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-            inputs = np.where(coalitions, self.rows[rows], self.reference)
-            with torch.no_grad():
-                logits = self.network(torch.as_tensor(inputs, dtype=torch.float32))
-            return logits.double().numpy()
-
-        return CoreGame(values_of, self.rows.shape[1], len(self.rows), 4096)
-
-
-def _clicks(setting: Setting, n_rows: int) -> _Clicks:
+def _clicks(setting: Setting, n_rows: int) -> tuple[CoreGame, float]:
+    """Return the games of the logit of rows, and the area under the curve."""
     frame = pd.read_csv(setting.data / _FILE, dtype={f"C{i}": str for i in range(1, 27)})
     labels: LabelArray = frame["label"].to_numpy(np.int64)
     numbers = frame[[f"I{i}" for i in range(1, 14)]].to_numpy(np.float64)
@@ -98,11 +74,17 @@ def _clicks(setting: Setting, n_rows: int) -> _Clicks:
     inputs = np.concatenate([scaled, codes], axis=1).astype(np.float32)
     places = parts(len(inputs), setting.seed)
     network = _trained(inputs[places["training"]], labels[places["training"]], setting.seed)
+
+    def logits(x: InputArray) -> FloatArray:
+        with torch.no_grad():
+            return network(torch.as_tensor(x)).double().numpy()
+
+    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        return logits(np.where(coalitions, shown[rows], np.float32(0)))
+
     test = places["test"]
-    with torch.no_grad():
-        logits = network(torch.as_tensor(inputs[test])).numpy()
-    area = float(roc_auc_score(labels[test], logits))
-    return _Clicks(network, inputs[test[:n_rows]], np.zeros((1, 39), np.float32), area)
+    area, shown = roc_auc_score(labels[test], logits(inputs[test])), inputs[test[:n_rows]]
+    return CoreGame(values_of, 39, n_rows, 4096), float(area)
 
 
 def _code(category: str) -> int:
@@ -129,16 +111,11 @@ def _trained(inputs: InputArray, labels: LabelArray, seed: int) -> DeepFM:
     return network.eval()
 
 
-_Scores = dict[str, FloatArray]
-"""Estimator to scores, (budgets, seeds, rows)."""
-
-
 @cache
-def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
-    """Return absolute errors, accuracies of rankings, and settings."""
+def _run(setting: Setting) -> tuple[dict[str, dict[str, FloatArray]], dict[str, str]]:
+    """Return mean scores of each budget, by metric and estimator, and settings."""
     n_rows, n_seeds, budget = (3, 1, 4_000) if setting.is_quick else (10, 2, 30_000)
-    clicks = _clicks(setting, n_rows)
-    game = clicks.game()
+    game, area = _clicks(setting, n_rows)
     converged = core.estimate(game, core.RandomOrder(), core.Settings(seed=99, budget=budget))
     exact = converged.values[:, :, 0]
     estimators: dict[str, Callable[[], Any]] = {
@@ -150,71 +127,67 @@ def _run(setting: Setting) -> tuple[_Scores, _Scores, dict[str, str]]:
     }
 
     def values(name: str, n: int, seed: int) -> FloatArray:
+        if name == _AS_RELEASED:  # N orders of which two, as in the authors' code, have no reverse
+            paired, single = values(_ANTITHETIC, n - 2, seed), values(_PLAIN, 2, seed + 1000)
+            return ((n - 2) * paired + 2 * single) / n
         settings = core.Settings(seed=seed, budget=n * 39 + 2)
         return core.estimate(game, estimators[name](), settings).values[:, :, 0]
 
-    errors: _Scores = {}
-    rankings: _Scores = {}
-    for name in (*estimators, _AS_RELEASED):
-        explain = partial(_as_released, values) if name == _AS_RELEASED else partial(values, name)
-        found = [[explain(n, seed) for seed in range(n_seeds)] for n in _PER_PLAYER]
-        errors[name] = np.array([[absolute_error(one, exact) for one in seeds] for seeds in found])
-        rankings[name] = np.array(
-            [[ranking_accuracy(one, exact) for one in seeds] for seeds in found]
-        )
+    found = {
+        name: [[values(name, n, seed) for seed in range(n_seeds)] for n in _PER_PLAYER]
+        for name in (*estimators, _AS_RELEASED)
+    }
+    scores = {
+        metric: {
+            name: np.array([np.mean([score(one, exact) for one in seeds]) for seeds in of_budgets])
+            for name, of_budgets in found.items()
+        }
+        for metric, score in ((_ERROR, absolute_error), (_RANKING, ranking_accuracy))
+    }
     off = np.sqrt(2 / np.pi) * converged.standard_errors[:, :, 0].sum(axis=1).mean()
     settings = {
         "data": "Criteo, 1,644 of its 45 million rows",
-        "network": f"DeepFM, area under the curve {clicks.area:.2f}, logit of a click",
+        "network": f"DeepFM, area under the curve {area:.2f}, logit of a click",
         "rows": str(n_rows),
         "draws": str(n_seeds),
         "values": f"permutations, {budget:,} evaluations a row, known to a Σ of {off:.2g}",
     }
-    return errors, rankings, settings
+    return scores, settings
 
 
-def _as_released(values: Callable[[str, int, int], FloatArray], n: int, seed: int) -> FloatArray:
-    """Return the mean of N orders of which two, as in the authors' code, have no reverse."""
-    paired, single = values(_ANTITHETIC, n - 2, seed), values(_PLAIN, 2, seed + 1000)
-    return ((n - 2) * paired + 2 * single) / n
-
-
-def _figure(is_ranking: bool, setting: Setting) -> Outcome:
+def _figure(metric: str, setting: Setting) -> Outcome:
     """Compare SHEAR with the others; the paper has a picture without numbers."""
-    errors, rankings, settings = _run(setting)
-    scores = rankings if is_ranking else errors
-    metric = "accuracy of the ranking" if is_ranking else "absolute error"
+    scores, settings = _run(setting)
+    means = scores[metric]
     comparisons = []
-    for name, of_budgets in scores.items():
-        for index, per_player in enumerate(_PER_PLAYER):
-            if name in (_SHEAR, _ANTITHETIC):
-                continue
-            other = of_budgets[index].mean()
-            own, plain = (scores[one][index].mean() for one in (_SHEAR, _PLAIN))
-            if is_ranking:
-                quantity = f"{metric} of {_SHEAR} less that of {name}, N = {per_player}"
-                gaps = float(own - other), float(plain - other)
-                comparisons.append(difference(quantity, *gaps, "above"))
-            else:
-                quantity = f"{metric} of {name} over that of {_SHEAR}, N = {per_player}"
-                ratios = float(other / own), float(other / plain)
-                comparisons.append(Comparison(quantity, None, *ratios, leads="above"))
+    for name, (index, n) in product(means, enumerate(_PER_PLAYER)):
+        if name in (_SHEAR, _ANTITHETIC):
+            continue
+        own, plain, other = (float(means[one][index]) for one in (_SHEAR, _PLAIN, name))
+        if metric == _RANKING:
+            quantity = f"{metric} of {_SHEAR} less that of {name}, N = {n}"
+            comparisons.append(difference(quantity, own - other, plain - other, "above"))
+        else:
+            quantity = f"{metric} of {name} over that of {_SHEAR}, N = {n}"
+            comparisons.append(
+                Comparison(quantity, None, other / own, other / plain, leads="above")
+            )
     note = (
         "The paper computes all coalitions of 39 features, 2³⁹ a row, which is not possible; ours "
         "are converged values. Our estimators, each coalition paid for once: KS and KS-Pair are "
         "one regression on all of them, and SHEAR learns its cooperators from the same evaluations."
     )
-    lines = {name: (_PER_PLAYER, of.mean(axis=(1, 2))) for name, of in scores.items()}
+    lines = {name: (_PER_PLAYER, of) for name, of in means.items()}
     return Outcome(comparisons, settings, (note,), partial(draw_budgets, lines, metric))
 
 
 ITEMS = (
     Item(
-        "shear-2c", "Absolute error on Criteo", f"{_PAPER}, Figure 2c", (LEAST_ERROR,),
-        (_FILE,), 0.5, partial(_figure, False),
+        "shear-2c", "Absolute error on Criteo", "SHEAR, Figure 2c", (LEAST_ERROR,),
+        (_FILE,), 0.5, partial(_figure, _ERROR),
     ),
     Item(
-        "shear-2f", "Accuracy of the ranking on Criteo", f"{_PAPER}, Figure 2f", (LEAST_ERROR,),
-        (_FILE,), 0.5, partial(_figure, True),
+        "shear-2f", "Accuracy of the ranking on Criteo", "SHEAR, Figure 2f", (LEAST_ERROR,),
+        (_FILE,), 0.5, partial(_figure, _RANKING),
     ),
 )  # fmt: skip
