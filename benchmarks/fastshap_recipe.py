@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -82,90 +81,60 @@ def train_recipe(
         Makes the network.
     """
     torch.manual_seed(seed)
-    run = _Run(game, inputs, make(), np.random.default_rng(seed), n_evaluations)
-    run.train(learning_rate)
-    return Recipe(run.network, run.n_evaluated, run.n_validation, run.losses)
+    network, rng, n_evaluated = make(), np.random.default_rng(seed), 0
+    n_rows, n_players = len(game.rows), game.n_players
+    sizes = np.arange(1, n_players)
+    kernel = 1 / (sizes * (n_players - sizes))
 
-
-class _Run:
-    """A training, which counts what it evaluates."""
-
-    def __init__(
-        self,
-        game: ModelGame,
-        inputs: Tensor,
-        network: nn.Module,
-        rng: np.random.Generator,
-        n_evaluations: int,
-    ) -> None:
-        self.game, self.inputs, self.network, self.rng = game, inputs, network, rng
-        self.n_evaluated, self.losses = 0, list[float]()
-        n_rows, n_players = len(game.rows), game.n_players
-        self.sizes = np.arange(1, n_players)
-        weights = 1 / (self.sizes * (n_players - self.sizes))
-        self.probabilities = weights / weights.sum()
-        order = rng.permutation(n_rows)
-        n_held_out = min(_VALIDATION_ROWS, n_rows // 10)
-        self.held_out, self.rows = order[:n_held_out], order[n_held_out:]
-        every = np.arange(n_rows)
-        self.empty = float(self._evaluate(every[:1], np.zeros((1, n_players), dtype=bool))[0])
-        self.rises = torch.as_tensor(self._full(every) - self.empty).float()
-        before = self.n_evaluated
-        self.coalitions, self.values = self._drawn(self.held_out, _VALIDATION_SAMPLES)
-        self.n_validation = self.n_evaluated - before + n_held_out
-        per_epoch = len(self.rows) // _BATCH * _BATCH * _SAMPLES
-        self.epochs = max(1, (n_evaluations - self.n_evaluated) // per_epoch)
-
-    def train(self, learning_rate: float) -> None:
-        """Train the network, and leave it with the weights of its best epoch."""
-        optimizer = torch.optim.Adam(self.network.parameters(), lr=learning_rate)
-        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimizer, factor=_FACTOR, patience=_PATIENCE, min_lr=_SMALLEST_RATE
-        )
-        best: dict[str, Any] = {}
-        for _ in range(self.epochs):
-            self._epoch(optimizer)
-            with torch.no_grad():
-                loss = float(self._loss(self.held_out, self.coalitions, self.values))
-            plateau.step(loss)
-            if not self.losses or loss < min(self.losses):
-                best = copy.deepcopy(self.network.state_dict())
-            self.losses.append(loss)
-        self.network.load_state_dict(best)
-
-    def _epoch(self, optimizer: torch.optim.Optimizer) -> None:
-        order = self.rng.permutation(self.rows)
-        for start in range(0, len(order) - _BATCH + 1, _BATCH):
-            rows = order[start : start + _BATCH]
-            coalitions, values = self._drawn(rows, _SAMPLES)
-            optimizer.zero_grad()
-            self._loss(rows, coalitions, values).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-
-    def _loss(self, rows: IntArray, coalitions: Tensor, values: Tensor) -> Tensor:
-        attributions = _normalised(self.network(self.inputs[rows]), self.rises[rows])
-        sums = torch.einsum("bsm,bm->bs", coalitions, attributions) + self.empty
-        return self.game.n_players * ((sums - values) ** 2).mean()
-
-    def _drawn(self, rows: IntArray, n_samples: int) -> tuple[Tensor, Tensor]:
-        """Draw coalitions of each row by the Shapley kernel, with complements, and evaluate."""
-        n_players, n_pairs = self.game.n_players, n_samples // 2
-        sizes = self.rng.choice(self.sizes, size=(len(rows), n_pairs), p=self.probabilities)
-        ranks = self.rng.random((len(rows), n_pairs, n_players)).argsort(axis=-1).argsort(axis=-1)
-        drawn = ranks < sizes[:, :, None]
-        coalitions = np.stack([drawn, ~drawn], axis=2).reshape(len(rows), -1, n_players)
-        values = self._evaluate(np.repeat(rows, n_samples), coalitions.reshape(-1, n_players))
-        shaped = torch.as_tensor(values.reshape(len(rows), n_samples)).float()
-        return torch.as_tensor(coalitions).float(), shaped
-
-    def _full(self, rows: IntArray) -> FloatArray:
-        return self._evaluate(rows, np.ones((len(rows), self.game.n_players), dtype=bool))
-
-    def _evaluate(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        self.n_evaluated += len(rows)
+    def evaluated(rows: IntArray, coalitions: BoolArray) -> Tensor:
+        nonlocal n_evaluated
+        n_evaluated += len(rows)
         starts = range(0, len(rows), _MOST_EVALUATIONS)
         parts = [slice(start, start + _MOST_EVALUATIONS) for start in starts]
-        return np.concatenate([self.game.of_pairs(rows[p], coalitions[p]) for p in parts])
+        values = np.concatenate([game.of_pairs(rows[part], coalitions[part]) for part in parts])
+        return torch.as_tensor(values)
+
+    def drawn(rows: IntArray, n_samples: int) -> tuple[Tensor, Tensor]:
+        """Draw coalitions of each row by the Shapley kernel, with complements, and evaluate."""
+        shape = len(rows), n_samples // 2
+        chosen = rng.choice(sizes, size=shape, p=kernel / kernel.sum())
+        ranks = rng.random((*shape, n_players)).argsort(axis=-1).argsort(axis=-1)
+        halves = ranks < chosen[:, :, None]
+        coalitions = np.stack([halves, ~halves], axis=2).reshape(len(rows), -1, n_players)
+        values = evaluated(np.repeat(rows, n_samples), coalitions.reshape(-1, n_players))
+        return torch.as_tensor(coalitions).float(), values.reshape(len(rows), -1).float()
+
+    def loss_of(rows: IntArray, coalitions: Tensor, values: Tensor) -> Tensor:
+        attributions = _normalised(network(inputs[rows]), rises[rows])
+        sums = torch.einsum("bsm,bm->bs", coalitions, attributions) + empty
+        return n_players * ((sums - values) ** 2).mean()
+
+    every, n_held_out = np.arange(n_rows), min(_VALIDATION_ROWS, n_rows // 10)
+    held_out, training = np.split(rng.permutation(n_rows), [n_held_out])
+    empty = float(evaluated(every[:1], np.zeros((1, n_players), dtype=bool))[0])
+    rises = (evaluated(every, np.ones((n_rows, n_players), dtype=bool)) - empty).float()
+    validation = drawn(held_out, _VALIDATION_SAMPLES)
+    per_epoch = len(training) // _BATCH * _BATCH * _SAMPLES
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, factor=_FACTOR, patience=_PATIENCE, min_lr=_SMALLEST_RATE
+    )
+    losses, best = list[float](), network.state_dict()
+    for _ in range(max(1, (n_evaluations - n_evaluated) // per_epoch)):
+        order = rng.permutation(training)
+        for start in range(0, len(order) - _BATCH + 1, _BATCH):
+            rows = order[start : start + _BATCH]
+            some = drawn(rows, _SAMPLES)
+            optimizer.zero_grad()
+            torch.autograd.backward(loss_of(rows, *some))
+            optimizer.step()
+        with torch.no_grad():
+            losses.append(float(loss_of(held_out, *validation)))
+        plateau.step(losses[-1])
+        if losses[-1] == min(losses):
+            best = copy.deepcopy(network.state_dict())
+    network.load_state_dict(best)
+    return Recipe(network, n_evaluated, n_held_out * (_VALIDATION_SAMPLES + 1), losses)
 
 
 def _normalised(predictions: Tensor, rises: Tensor) -> Tensor:

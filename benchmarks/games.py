@@ -211,6 +211,16 @@ class LargeGame:
         return len(self.exact)
 
 
+def taken_and_given(game: LargeGame, values: FloatArray) -> FloatArray:
+    """Return what the first ten players take from all, and what they give to none, on average."""
+    order = np.argsort(-values)[:10]
+    first = np.zeros((10, game.n_players), dtype=bool)
+    for n_first in range(10):
+        first[n_first:, order[n_first]] = True
+    ends = game.values(np.repeat([[True], [False]], game.n_players, axis=1))
+    return np.array([ends[0] - game.values(~first).mean(), game.values(first).mean() - ends[1]])
+
+
 def in_blocks(values: Values, numbers_per_coalition: int) -> Values:
     """Return a game that takes its coalitions in blocks, so that its arrays stay small."""
     size = max(1, _MOST_NUMBERS // numbers_per_coalition)

@@ -32,7 +32,7 @@ import pandas as pd
 import shap
 import torch
 from data_files import FOLDERS
-from games import FloatArray, LargeGame, converged
+from games import FloatArray, LargeGame, converged, taken_and_given
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
 from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, with_tree
@@ -290,16 +290,6 @@ def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
         raise ValueError("fewer evaluations than players")
     found = game(np.vstack([np.ones(n_players), 1 - np.eye(n_players)]))
     return Answer(found[0] - found[1:])
-
-
-def taken_and_given(game: LargeGame, values: Any) -> np.ndarray:
-    """Return what the first ten players take from all, and what they give to none, on average."""
-    order = np.argsort(-values)[:10]
-    first = np.zeros((10, game.n_players), dtype=bool)
-    for n_first in range(10):
-        first[n_first:, order[n_first]] = True
-    ends = game.values(np.repeat([[True], [False]], game.n_players, axis=1))
-    return np.array([ends[0] - game.values(~first).mean(), game.values(first).mean() - ends[1]])
 
 
 def curves(arguments: argparse.Namespace) -> None:

@@ -31,19 +31,19 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pages
 import pandas as pd
 from data_files import FOLDERS, data_folder
-from games import LargeGame, attention, pooling_network, sub_games
+from games import LargeGame, attention, pooling_network, relative_error, sub_games, taken_and_given
 from large_models import TEXT_SETS, context_game, digit_game, text_game
 from matplotlib.figure import Figure
-from peers import OURS, PARTITION, Answer, Explain, ShapiqWorker, all_contenders, explain
+from peers import OURS, PARTITION, ShapiqWorker, all_contenders, explain
 
 KEPT = pages.RESULTS / "many_features.csv"
 PER_PLAYER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -71,41 +71,24 @@ def sizes(task: str, players: list[int]) -> list[int]:
     return [n for n in players if task != "texts" or n in TEXT_SETS]
 
 
-def scores(game: LargeGame, answer: Answer) -> tuple[float, float, float, float]:
-    """Return the error, how many of the top ten are found, the deletion score, and the coverage."""
-    exact = game.exact
-    error = np.abs(answer.values - exact).sum() / np.abs(exact).sum()
-    top, found = (set(np.argsort(-np.abs(values))[:10]) for values in (exact, answer.values))
-    taken, best = (taken_by_deletion(game, values) for values in (answer.values, exact))
-    coverage = np.nan if answer.inside is None else answer.inside.mean()
-    return float(error), len(top & found), taken / best, float(coverage)
-
-
-def taken_by_deletion(game: LargeGame, values: np.ndarray) -> float:
-    """Return how much the value falls, on average, where the first 1 to 10 players are deleted."""
-    order = np.argsort(-values)[:10]
-    present = np.ones((11, game.n_players), dtype=bool)
-    for n_deleted in range(1, 11):
-        present[n_deleted, order[:n_deleted]] = False
-    of_all, *others = game.values(present)
-    return float(of_all - np.mean(others))
-
-
-def measure(
-    games: Iterator[tuple[str, int, LargeGame]],
-    contenders: dict[str, Explain],
-    per_player: tuple[float, ...],
-) -> pd.DataFrame:
+def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
     """Return a line for each game, number of evaluations and contender that takes it."""
-    lines = []
-    for seed, (task, n_players, game) in enumerate(games):
-        for each in per_player:
-            budget = max(4, round(each * n_players))
-            for name, contender in contenders.items():
-                found = explain(contender, game, budget, seed)
-                if found is None:
-                    continue
-                lines.append((task, n_players, each, name, seed, *scores(game, found)))
+    worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
+    contenders, made, lines = all_contenders(worker), tasks(options.data), []
+    cells = [(task, n) for task in options.tasks for n in sizes(task, options.players)]
+    for seed, ((task, n_players), game_seed) in enumerate(product(cells, range(options.games))):
+        game = made[task](n_players, game_seed)
+        best = taken_and_given(game, game.exact)[0]
+        top = set(np.argsort(-np.abs(game.exact))[:10])
+        for each, (name, contender) in product(PER_PLAYER, contenders.items()):
+            found = explain(contender, game, max(4, round(each * n_players)), seed)
+            if found is not None:
+                n_found = len(top & set(np.argsort(-np.abs(found.values))[:10]))
+                taken = taken_and_given(game, found.values)[0] / best
+                inside = np.nan if found.inside is None else found.inside.mean()
+                error = relative_error(found.values, game.exact)
+                line = (task, n_players, each, name, seed, error, n_found, taken, inside)
+                lines.append(line)
         print(f"measured: {task}, {n_players} players", flush=True)
     scored = ["error", "top 10", "deletion", "coverage"]
     return pd.DataFrame(lines, columns=[*CELL, "method", "seed", *scored])
@@ -206,34 +189,18 @@ STYLES = {
 }
 
 
-def draw(results: pd.DataFrame, task: str, colour: str) -> Figure:
+def draw(results: pd.DataFrame, task: str) -> Figure:
     """Draw the errors of a task, a panel for each number of players."""
-    of_task = results[results["task"] == task]
-    counts = of_task["players"].unique()
-    figure, panels = plt.subplots(
-        1, len(counts), figsize=(max(5.0, 3.4 * len(counts)), 4.4), sharey=True,
-        layout="constrained", squeeze=False,
-    )  # fmt: skip
-    for panel, n_players in zip(panels[0], counts, strict=True):
-        means = of_task[of_task["players"] == n_players].pivot_table(
+    tables = {
+        f"{task}, {n_players:,} players": of_players.pivot_table(
             index="per player", columns="method", values="error"
         )
-        for method, (line_colour, line) in STYLES.items():
-            if method in means:
-                errors = means[method].dropna()
-                panel.plot(errors.index, errors, line, color=line_colour, label=method,
-                           linewidth=3 if method == "oddgp" else 1.8)  # fmt: skip
-        panel.set(xscale="log", yscale="log", ylim=(0.03, 2))
-        panel.set_xticks(PER_PLAYER, [f"{each:g}" for each in PER_PLAYER])
-        panel.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5 %", "10 %", "20 %", "50 %", "100 %"])
-        panel.minorticks_off()
-        panel.set_title(f"{task}, {n_players:,} players", fontsize=11)
-        panel.grid(color=colour, alpha=0.15)
-    figure.supxlabel("evaluations per player", fontsize=11)
-    panels[0, 0].set_ylabel("error, relative to the attributions")
-    lines, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(lines, labels, ncol=3, frameon=False, loc="outside upper center", fontsize=9)
-    return figure
+        for n_players, of_players in results[results["task"] == task].groupby("players")
+    }
+    return pages.draw_errors(
+        tables, STYLES, strongest="oddgp", xlabel="evaluations per player", n_columns=len(tables),
+        lowest=0.03,
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -248,6 +215,8 @@ def main() -> None:
         kept=False,
         **FOLDERS,
     )
+    if options.quick:
+        options.players, options.games = [50], 1
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     results = pd.read_csv(KEPT) if options.kept else measured_tasks(options)
     pages.report(options, "beside-others", losing_table(results))
@@ -257,24 +226,6 @@ def main() -> None:
         for task in results["task"].unique():
             name = f"many_features_{task.replace(' ', '_')}"
             pages.save_picture(name, partial(draw, results, task))
-
-
-def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
-    """Return the scores for what the options choose."""
-    worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
-    if worker is None:
-        print("shapiq is missing: --shapiq-python names an environment that has it.")
-    contenders = all_contenders(worker)
-    players = [50] if options.quick else options.players
-    n_games = 1 if options.quick else options.games
-    made = tasks(options.data)
-    games = (
-        (task, n_players, made[task](n_players, seed))
-        for task in options.tasks
-        for n_players in sizes(task, players)
-        for seed in range(n_games)
-    )
-    return measure(games, contenders, PER_PLAYER[:5] if options.quick else PER_PLAYER)
 
 
 if __name__ == "__main__":

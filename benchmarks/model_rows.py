@@ -34,7 +34,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import lightgbm
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import pages
@@ -337,37 +336,25 @@ STYLES = {
 }
 
 
-def draw(results: pd.DataFrame, colour: str) -> Figure:
+def draw(results: pd.DataFrame) -> Figure:
     """Draw mean errors over models against rows, a panel for each background and size.
 
     Of shapiq's estimators, the one with the least mean error at the budget is drawn.
     """
-    axes = [*CELL[:2], "method", "per feature"]
+    axes = [*CELL[:2], "per feature", "method"]
     means = results.groupby(axes)["error"].agg(lambda values: values.mean(skipna=False))
     best = {f"shapiq, {name}": SHAPIQ_BEST for name in SHAPIQ}
-    means = means.reset_index().replace({"method": best}).groupby(axes)["error"].min()
-    figure, panels = plt.subplots(3, 2, figsize=(6.4, 8.6), sharey=True, layout="constrained")
-    for panel, (n_features, n_background) in zip(panels.flat, PANELS, strict=True):
-        for name, (line_colour, line) in STYLES.items():
-            if (n_features, n_background, name) not in means.index.droplevel(3):
-                continue
-            errors = means[n_features, n_background, name]
-            width = 3 if name == OURS else 1.8
-            panel.plot(errors.index, errors, line, color=line_colour, label=name,
-                       linewidth=width, marker="o", markersize=width + 1.5)  # fmt: skip
-        budgets = ROWS_PER_FEATURE[n_background]
-        panel.set(xscale="log", yscale="log", ylim=(0.0008, 1.5))
-        panel.set_xticks(budgets, [f"{each:,}" for each in budgets], fontsize=9)
-        panel.set_yticks([0.001, 0.01, 0.1, 1], ["0.1 %", "1 %", "10 %", "100 %"])
-        panel.minorticks_off()
-        background = f"{n_background:,} background row" + "s" * (n_background > 1)
-        panel.set_title(f"{background}, {n_features} features", fontsize=11)
-        panel.grid(color=colour, alpha=0.15)
-    figure.supxlabel("rows of the model, per feature", fontsize=11)
-    figure.supylabel("error, relative to the attributions", fontsize=11)
-    figure.legend(*panels.flat[2].get_legend_handles_labels(), ncol=2, frameon=False,
-                  loc="outside upper center")  # fmt: skip
-    return figure
+    least = means.reset_index().replace({"method": best}).groupby(axes)["error"].min().unstack()
+    tables = {
+        f"{background:,} background row{'s' * (background > 1)}, {n} features": (
+            least.loc[n, background]
+        )
+        for n, background in PANELS
+    }
+    xlabel = "rows of the model, per feature"
+    return pages.draw_errors(
+        tables, STYLES, strongest=OURS, xlabel=xlabel, n_columns=2, lowest=0.0008
+    )
 
 
 def main() -> None:

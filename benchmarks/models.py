@@ -54,22 +54,12 @@ class Table:
         """Places of the rows of each part."""
         return parts(len(self.values), self.seed)
 
-    @property
-    def training(self) -> FloatArray:
-        """The training part, (R, D)."""
-        return self.values[self.parts["training"]]
-
     @cached_property
     def scores(self) -> InputArray:
         """Normal scores of the ranks among the training part, (n, D)."""
         ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
-        scores = ranks.fit(self.training).transform(self.values)
+        scores = ranks.fit(self.values[self.parts["training"]]).transform(self.values)
         return np.clip(scores, -3, 3).astype(np.float32)
-
-    @property
-    def training_scores(self) -> InputArray:
-        """The scores of the training part, (R, D)."""
-        return self.scores[self.parts["training"]]
 
     def explained(self) -> IntArray:
         """Return places of the test part, labels 1 and 0 in turns."""
@@ -189,9 +179,7 @@ class Margin:
         """Return the margin, (B,)."""
         return self.booster.predict(x, raw_score=True, num_threads=1)
 
-    def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Return the margin, (B,)."""
-        return self(x)
+    predict = __call__
 
 
 # --- perceptrons ---
@@ -262,13 +250,11 @@ def breast_cancer(n_rows: int) -> tuple[ExplainedModel, FloatArray]:
 
 def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, FloatArray]:
     """Return a table with one training row of label 0 as reference."""
-    places = table.parts["training"]
-    classifier = _classifier(table.training, table.labels[places])
-    test = table.parts["test"]
-    accuracy = float((classifier.predict(table.values[test]) == table.labels[test]).mean())
-    reference = table.values[places[table.labels[places] == 0][:1]]
-    rows = table.values[table.explained()]
-    return _explained(classifier, accuracy, rows, reference, table.names, n_rows)
+    X, y, places, test = table.values, table.labels, table.parts["training"], table.parts["test"]
+    classifier = _classifier(X[places], y[places])
+    accuracy = float((classifier.predict(X[test]) == y[test]).mean())
+    reference = X[places[y[places] == 0][:1]]
+    return _explained(classifier, accuracy, X[table.explained()], reference, table.names, n_rows)
 
 
 def _classifier(X: FloatArray, labels: LabelArray) -> Any:
@@ -277,15 +263,14 @@ def _classifier(X: FloatArray, labels: LabelArray) -> Any:
 
 
 def _explained(
-    classifier: Any,
-    accuracy: float,
-    rows: FloatArray,
-    reference: FloatArray,
-    names: list[str],
-    n_rows: int,
+    classifier: Any, accuracy: float, rows: Any, reference: Any, names: list[str], n_rows: int
 ) -> tuple[ExplainedModel, FloatArray]:
+    """Return a model of trees, and the Shapley values of its rows by TreeSHAP."""
     margin = Margin(classifier.booster_)
-    values = _tree_values(classifier, reference, rows)
+    explainer = shap.TreeExplainer(classifier, reference, feature_perturbation="interventional")
+    found = explainer.shap_values(rows, check_additivity=False)  # each row is checked below
+    # Older versions of shap give a list with the values of each class.
+    values = np.asarray(found[1] if isinstance(found, list) else found, dtype=np.float64)
     is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
     if is_right.mean() < _LEAST_RIGHT:
         raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
@@ -294,26 +279,7 @@ def _explained(
     return explained, values[is_right][:n_rows]
 
 
-def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the exact values of the margin, (R, M)."""
-    explainer = shap.TreeExplainer(classifier, reference, feature_perturbation="interventional")
-    values = explainer.shap_values(rows, check_additivity=False)  # `_explained` checks each row
-    # Older versions of shap give a list with the values of each class.
-    return np.asarray(values[1] if isinstance(values, list) else values, dtype=np.float64)
-
-
-ADULT_FILE = "adult/adult.csv.gz"
 ADULT_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
-_CATEGORIES = (
-    "workclass",
-    "education",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "native_country",
-)
 
 
 def adult(
@@ -335,18 +301,18 @@ def adult_rows(data: Path) -> InputArray:
 
 def _encoded_adult(folder: Path, seed: int = 0) -> tuple[Parts, Parts, dict[str, list[str]]]:
     """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
-    table = pd.read_csv(data_file(folder, ADULT_FILE)).drop(columns="fnlwgt")
+    table = pd.read_csv(data_file(folder, "adult/adult.csv.gz")).drop(columns="fnlwgt")
+    labels = (table.pop("income") == ">50K").to_numpy(np.int64)
     places = parts(len(table), seed)
     numbers = table[list(ADULT_NUMBERS)].astype(np.float64)
     known = numbers.iloc[places["training"]]
-    blocks = {
-        name: ((numbers[[name]] - known[name].mean()) / known[name].std()) for name in numbers
-    }
-    for name in _CATEGORIES:
+    numbers = (numbers - known.mean()) / known.std()
+    blocks = {name: numbers[[name]] for name in numbers} | {
         # Missing is a category like the others.
-        blocks[name] = pd.get_dummies(table[name].fillna("missing"), prefix=name)
-    encoded = pd.concat(blocks.values(), axis=1)
-    inputs, labels = encoded.to_numpy(np.float32), (table["income"] == ">50K").to_numpy(np.int64)
+        name: pd.get_dummies(table[name].fillna("missing"), prefix=name)
+        for name in table.columns.drop(list(ADULT_NUMBERS))
+    }
+    inputs = pd.concat(blocks.values(), axis=1).to_numpy(np.float32)
     return (
         {part: inputs[place] for part, place in places.items()},
         {part: labels[place] for part, place in places.items()},

@@ -172,7 +172,7 @@ def table_task(name: str, options: argparse.Namespace) -> Task:
         rows = adult_rows(options.data)
     else:
         table = (news if name.startswith("news") else companies)(options.data)
-        rows = table.training_scores if name.endswith("net") else table.training
+        rows = (table.scores if name.endswith("net") else table.values)[table.parts["training"]]
         read = {} if name.endswith("net") else {"features": NormalScores(rows)}
     return Task(
         title, explained.model, rows[:n_training], explained.rows, explained.reference,

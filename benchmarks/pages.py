@@ -10,12 +10,14 @@ import argparse
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -104,17 +106,52 @@ def budgets(numbers: Iterable[float]) -> list[str]:
     return [f"N = {first}", *others]
 
 
-def save_picture(name: str, draw: Callable[[str], Any]) -> None:
-    """Save what a function draws with a colour of text."""
-    coloured = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+def draw_errors(
+    tables: Mapping[str, pd.DataFrame],
+    styles: Mapping[str, tuple[str, str]],
+    *,
+    strongest: str,
+    xlabel: str,
+    n_columns: int,
+    lowest: float,
+) -> Figure:
+    """Draw errors by budget and method, a panel for each table."""
+    n_rows = -(-len(tables) // n_columns)
+    size = (max(5.0, 3.2 * n_columns), 2.4 * n_rows + 1.6)
+    figure, panels = plt.subplots(
+        n_rows, n_columns, figsize=size, sharey=True, layout="constrained", squeeze=False
+    )
+    for panel, (title, errors) in zip(panels.flat, tables.items(), strict=True):
+        for name, (colour, line) in styles.items():
+            known, width = errors.get(name, pd.Series()).dropna(), 3 if name == strongest else 1.8
+            if len(known):
+                panel.plot(known.index, known, line, color=colour, label=name, linewidth=width)
+        panel.set(xscale="log", yscale="log", ylim=(lowest, 2))
+        panel.set_xticks(errors.index, [f"{each:,g}" for each in errors.index], fontsize=9)
+        ticks = [one for one in (0.001, 0.01, 0.1, 1) if one > lowest]
+        panel.set_yticks(ticks, [f"{100 * one:g} %" for one in ticks])
+        panel.minorticks_off()
+        panel.set_title(title, fontsize=11)
+        panel.grid(alpha=0.15)
+    figure.supxlabel(xlabel, fontsize=11)
+    figure.supylabel("error, relative to the attributions", fontsize=11)
+    lines = {text: line for one in panels.flat
+             for line, text in zip(*one.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    figure.legend(lines.values(), lines, ncol=2, frameon=False, loc="outside upper center")
+    return figure
+
+
+def save_picture(name: str, draw: Callable[[], Figure]) -> None:
+    """Save what a function draws, in the colour of text."""
+    coloured = ("text.", "axes.label", "axes.edge", "xtick.", "ytick.", "grid.")
     style: dict[Any, Any] = {
-        **dict.fromkeys(coloured, _COLOUR),
+        **{f"{one}color": _COLOUR for one in coloured},
         "axes.spines.top": False,
         "axes.spines.right": False,
         "font.size": 11,
         "svg.hashsalt": name,  # equal results give equal files
     }
     with mpl.rc_context(style):
-        figure = draw(_COLOUR)
+        figure = draw()
         figure.savefig(IMAGES / f"{name}.svg", transparent=True, metadata={"Date": None})
         plt.close(figure)

@@ -127,7 +127,7 @@ _CLASSIFIED = 300
 def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
     """Return games of uniform numbers, where absent players have 0."""
     return lambda present, rng: np.asarray(
-        function(present * rng.uniform(size=present.shape[1])), dtype=np.float64
+        function(np.asarray(present * rng.uniform(size=present.shape[1]))), dtype=np.float64
     )
 
 
@@ -245,7 +245,7 @@ GAMES: dict[str, Maker] = {
 
 def _bankruptcy(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return what is left of an estate for some creditors after all others are paid in full."""
-    claims = rng.lognormal(size=present.shape[1])
+    claims: FloatArray = rng.lognormal(size=present.shape[1])
     estate = rng.uniform(0.2, 0.9) * claims.sum()
     return np.maximum(estate - ~present @ claims, 0.0)
 
