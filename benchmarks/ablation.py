@@ -17,8 +17,6 @@ evaluations, the geometric mean of the ratios over kinds, and the mean share. Th
 real texts of 50 and 100 words.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import warnings

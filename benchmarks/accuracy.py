@@ -12,8 +12,6 @@ table of the page: errors of ours on one model, or on several `oddgp` over the b
 With `--shapiq-python`, the interpreter of an environment with shapiq, its approximators take part.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

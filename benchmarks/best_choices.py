@@ -8,8 +8,6 @@ words on the screen (warnings of this package). A host that refuses says so in p
 Models and data are scikit-learn's, or drawn from the seed.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import warnings
@@ -71,24 +69,13 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return call(), time.perf_counter() - started
 
 
-def chosen(choice: str) -> str:
-    """Return what `best` says that it chose, in a few words."""
-    words = re.sub(r"2\^\d+ ", "", re.split("[:,]", choice)[0])
-    return f"`{words}`" if words.islower() and " " not in words else words
-
-
-def reshaped(found: Any, wanted: np.ndarray) -> np.ndarray:
-    """Return attributions in the shape of the exact ones."""
-    return np.asarray(found, dtype=float).reshape(wanted.shape)
-
-
 def compared(
     host: Callable[[], Any], ours: Callable[[], Any], best: Any, wanted: np.ndarray
 ) -> Row:
     """Return the line of a host's call and of ours, by the explainer `best`."""
     try:
         theirs, their_seconds = timed(host)
-        their_error = relative_error(reshaped(theirs, wanted), wanted)
+        their_error = relative_error(np.reshape(theirs, wanted.shape), wanted)
     except Exception as refusal:  # of any kind: what the user sees
         print(f"refused: {type(refusal).__name__}")
         their_error = their_seconds = float("nan")
@@ -96,11 +83,12 @@ def compared(
         warnings.simplefilter("always")
         found, seconds = timed(ours)
     words = {str(one.message) for one in caught if issubclass(one.category, ShapleyExtWarning)}
-    made: Any = best.last_estimate
+    # What `best` says that it chose, in a few words.
+    name = re.sub(r"2\^\d+ ", "", re.split("[:,]", best.last_estimate.choice)[0])
     return {
         "its error": their_error, "its seconds": their_seconds,
-        "best": chosen(made.choice),
-        "error": relative_error(reshaped(found, wanted), wanted), "seconds": seconds,
+        "best": f"`{name}`" if name.islower() and " " not in name else name,
+        "error": relative_error(np.reshape(found, wanted.shape), wanted), "seconds": seconds,
         "words": " / ".join(sorted(words)) or "none",
     }  # fmt: skip
 

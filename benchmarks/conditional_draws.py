@@ -9,8 +9,6 @@ relative error. Needs no data.
 
 # mypy: allow-untyped-calls
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

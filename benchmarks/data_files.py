@@ -1,7 +1,5 @@
 """Where data sets and trained networks lie, and how data sets are split."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -6,8 +6,6 @@ value is the mean over p of the derivative. Those of networks converge by regres
 their standard errors are with them. Fitted models of few features are tables of all their values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import comb
 

@@ -12,8 +12,6 @@ also the cells in which an estimator errs, in Σ |φ̂ − φ| / Σ |φ|, more t
 the median and the largest ratio. Budgets that are refused are left out.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -7,8 +7,6 @@ training and when explaining, and validation on 100 rows with 128 coalitions eac
 is left out, so that all of the evaluations are used; the best epoch counts.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

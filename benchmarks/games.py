@@ -4,8 +4,6 @@ The large ones have 50 to 2,000 players: sums of small games, a network with poo
 attention. Each is drawn by a seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import comb

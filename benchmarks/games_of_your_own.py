@@ -15,8 +15,6 @@ All contenders evaluate as many coalitions. Cells where a peer is better come fi
 minutes on one core.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import resource
 import time
@@ -85,7 +83,7 @@ def training_rows(
 
 def by_orders(
     value: Values, n_players: int, budget: int, seed: int, index: object = "shapley",
-    tolerance: float = -1.0, burn_in: float = 0.4,
+    tolerance: float = -1.0,
 ) -> FloatArray:  # fmt: skip
     """Return weighted means of what players add in random orders, up to a budget.
 
@@ -98,14 +96,13 @@ def by_orders(
     while left > 0:
         order, present = random_order(n_players, rng)
         path = np.append(empty, value(present[:-1][:left]))
-        may_end = np.arange(len(path)) >= burn_in * n_players
+        may_end = np.arange(len(path)) >= 0.4 * n_players
         near = np.flatnonzero(may_end & (np.abs(path - total) <= tolerance * abs(total)))
+        left -= near[0] if len(near) else len(path) - 1
         if len(near):
             path = np.append(path[: near[0] + 1], np.full(n_players - near[0], path[near[0]]))
-            left -= near[0]
-        else:
-            left -= len(path) - 1
-            path = np.append(path, total) if len(path) == n_players else path
+        elif len(path) == n_players:
+            path = np.append(path, total)
         known = order[: len(path) - 1]
         sums[known] += np.diff(path) * weights[: len(known)]
         counts[known] += 1
@@ -167,20 +164,19 @@ def lasso(value: Values, n_players: int, budget: int, seed: int) -> FloatArray:
 OURS = "`explain_game`, Shapley"
 Contender = Callable[[Values, int, int, int], FloatArray]
 OF_ROWS: dict[str, tuple[object, Contender]] = {
-    **{f"`explain_game`, {name}": (index, partial(by_us, index=index))
-       for name, index in zip(("Shapley", "Banzhaf", "Beta"), INDICES, strict=True)},
+    OURS: ("shapley", by_us),
+    "`explain_game`, Banzhaf": ("banzhaf", partial(by_us, index="banzhaf")),
+    "`explain_game`, Beta": (INDICES[2], partial(by_us, index=INDICES[2])),
     "truncated Monte Carlo": ("shapley", partial(by_orders, tolerance=0.01)),
     "maximum sample reuse": ("banzhaf", by_halves),
     "Monte Carlo, Beta": (INDICES[2], partial(by_orders, index=INDICES[2])),
-}  # fmt: skip
+}
 OF_PASSAGES: dict[str, Contender] = {
     OURS: by_us,
     "`explain_game`, Banzhaf": partial(by_us, index="banzhaf"),
     "lasso (ContextCite)": lasso,
     "leaving one out": left_out,
 }
-
-
 OF_SIZES: dict[str, Contender] = {
     OURS: by_us,
     "random orders": by_orders,
@@ -271,11 +267,11 @@ def table(means: pd.DataFrame) -> str:
     """Return a table in Markdown."""
     rows = means.reset_index()
     names = (f"{name:g}" if isinstance(name, float) else name for name in rows.columns)
+    forms = {float: "{:.2f}", int: "{:,}"}
     lines = (
-        (f"{entry:.2f}" if isinstance(entry, float) else
-         f"{entry:,}" if isinstance(entry, int) else entry for entry in row)
+        [forms.get(type(entry), "{}").format(entry) for entry in row]
         for row in rows.itertuples(index=False)
-    )  # fmt: skip
+    )
     return pages.table(names, lines)
 
 

@@ -9,8 +9,6 @@ of a row. The truth is a regression over 2,000 evaluations a feature. ShapleyVal
 order at least. Cells in which gradients err most, beside values alone, come first.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any

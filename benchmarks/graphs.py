@@ -15,8 +15,6 @@ converged Shapley values take and give. Beside Partition: shap's KernelExplainer
 occlusion, which takes one evaluation a player.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

@@ -12,8 +12,6 @@ convolutions explains an image of 3 × 224 × 224 by 49 squares with 256 evaluat
 layers with 50,000 words explains an answer of 10 tokens to a prompt of 100 with 200.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import math

@@ -18,15 +18,12 @@ lose their last): the interaction of a pair is the sum of w / (|T| − 1) over t
 hold it.
 """
 
-from __future__ import annotations
-
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
@@ -34,7 +31,7 @@ import pages
 import pandas as pd
 import shap
 from data_files import FOLDERS
-from games import BoolArray, FloatArray, all_coalitions, joined, relative_error
+from games import BoolArray, FloatArray, Values, all_coalitions, joined, relative_error
 from models import adult
 from peers import Approximator, ShapiqWorker, UnusableBudgetError, fixed
 from sklearn.datasets import load_breast_cancer
@@ -84,8 +81,7 @@ OF_MANY = (
 )
 
 
-@dataclass(frozen=True)
-class PairGames:
+class PairGames(NamedTuple):
     """Games with their exact interactions.
 
     Attributes
@@ -100,7 +96,7 @@ class PairGames:
         Who takes part of shapiq, and the interactions that it estimates.
     """
 
-    values_of: Sequence[Callable[[BoolArray], FloatArray]]
+    values_of: Sequence[Values]
     n_players: int
     truth: FloatArray
     peers: dict[Approximator, FloatArray]
@@ -112,11 +108,9 @@ def _of_tables(tables: FloatArray) -> PairGames:
     index = InteractionRequest("SII").index(n_players)
     truth = enumerated(index, every, tables[:, :, None])[:, :, 0]
 
-    def value(table: FloatArray, coalitions: BoolArray) -> FloatArray:
-        return table[coalitions @ places]
-
     peers = {**dict.fromkeys(PEERS, truth), FAITHFUL: _faithful(every, tables)}
-    return PairGames([partial(value, table) for table in tables], n_players, truth, peers)
+    values_of = [lambda present, table=table: table[present @ places] for table in tables]
+    return PairGames(values_of, n_players, truth, peers)
 
 
 def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
@@ -142,8 +136,7 @@ def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
     def value(row: FloatArray, coalitions: BoolArray) -> Any:
         return sum(_mean_output(root, row, coalitions) for root in roots)
 
-    games = [partial(value, row) for row in X[:n_rows]]
-    truth = 2 * matrices[:, first, second]
+    games, truth = [partial(value, row) for row in X[:n_rows]], 2 * matrices[:, first, second]
     return PairGames(games, X.shape[1], truth, dict.fromkeys(PEERS, truth))
 
 
@@ -167,9 +160,7 @@ def _synthetic(n_players: int) -> tuple[FloatArray, FloatArray]:
     return X, X[:, 0] * X[:, 1] + waves + 0.3 * X @ rng.normal(size=n_players)
 
 
-def conjunctions(
-    n_players: int, largest: int, seed: int
-) -> tuple[Callable[[BoolArray], FloatArray], FloatArray]:
+def conjunctions(n_players: int, largest: int, seed: int) -> tuple[Values, FloatArray]:
     """Return a game of coalitions, (C, M), and its interactions of all pairs, (P,)."""
     rng = np.random.default_rng(seed)
     effects = rng.standard_t(3, size=n_players)
@@ -211,21 +202,15 @@ def games_of(name: str, options: argparse.Namespace) -> PairGames:
 
 def _scores(found: FloatArray, truth: FloatArray) -> dict[str, float]:
     """Return the error, and the share of the strongest pairs among the strongest found."""
-    truth = truth[: len(found)]
-    both = [
-        [{place for place in np.argsort(-np.abs(one))[:_COUNTED] if one[place]} for one in of]
-        for of in (truth, found)
+    shared = [
+        len(
+            set.intersection(
+                *({n for n in np.argsort(-np.abs(one))[:_COUNTED] if one[n]} for one in both)
+            )
+        )
+        for both in zip(found, truth, strict=True)
     ]
-    shared = [len(top & ours) / _COUNTED for top, ours in zip(*both, strict=True)]
-    return {"error": relative_error(found, truth), "strongest": float(np.mean(shared))}
-
-
-def _held(found: FloatArray, errors: FloatArray, truth: FloatArray) -> dict[str, float]:
-    """Return how many of all pairs, and of the strongest found, are in 95 % intervals."""
-    inside = np.abs(truth - found) <= 1.96 * errors + 1e-9
-    order = np.argsort(-np.abs(found), axis=1)[:, :_COUNTED]
-    strongest = np.take_along_axis(inside, order, axis=1)
-    return {"held": float(inside.mean()), "held, strongest": float(strongest.mean())}
+    return {"error": relative_error(found, truth), "strongest": float(np.mean(shared)) / _COUNTED}
 
 
 def measured(
@@ -242,7 +227,11 @@ def measured(
             continue
         if pairs is not None:
             values, errors = pairs.values[:, :, 0], pairs.standard_errors[:, :, 0]
-            found[name] = _scores(values, games.truth) | _held(values, errors, games.truth)
+            inside = np.abs(games.truth - values) <= 1.96 * errors + 1e-9
+            order = np.argsort(-np.abs(values), axis=1)[:, :_COUNTED]
+            strongest = np.take_along_axis(inside, order, axis=1)
+            held = {"held": inside.mean(), "held, strongest": strongest.mean()}
+            found[name] = _scores(values, games.truth) | held
     for peer, truth in games.peers.items():
         if worker is None:
             break
@@ -286,8 +275,8 @@ def main() -> None:
     cells.sort(key=lambda cell: -np.nan_to_num(cell[0]))
     for ratio, name, per_player, _, table in cells:
         print(f"{name}, {per_player:g} a player: ratio {ratio:.2f}\n{table.round(3)}\n")
-    many = [cell for cell in cells if cell[1].startswith("conjunctions")]
     few = [cell for cell in cells if cell[1] in TITLES and cell[2] in _SHOWN]
+    many = [cell for cell in cells if cell[1] not in TITLES]
     if few:
         pages.report(options, "interactions", table_of_errors(few))
     if many:
@@ -300,16 +289,13 @@ Cell = tuple[float, str, float, str, pd.DataFrame]
 
 def table_of_errors(cells: list[Cell]) -> str:
     """Return the errors of `oddgp` and of the best of shapiq, and how many intervals hold."""
-    head = ["model", "evaluations per feature", "`oddgp`", "best of shapiq",
-            "interactions in 95 % intervals"]  # fmt: skip
     lines = []
     for _, name, per_player, best, table in cells:
-        peer = f"{pages.short(table['error'].get(best, np.nan))}, {best.removeprefix('shapiq ')}"
-        ours = pages.short(table["error"]["oddgp"])
-        lines.append(
-            (TITLES[name], f"{per_player:g}", ours, peer, pages.short(table["held"]["oddgp"], 2))
-        )
-    return pages.table(head, lines)
+        errors, held = table["error"], pages.short(table["held"]["oddgp"], 2)
+        peer = f"{pages.short(errors.get(best, np.nan))}, {best.removeprefix('shapiq ')}"
+        lines.append((TITLES[name], f"{per_player:g}", pages.short(errors["oddgp"]), peer, held))
+    head = ("model", "evaluations per feature", "`oddgp`", "best of shapiq")
+    return pages.table([*head, "interactions in 95 % intervals"], lines)
 
 
 def table_of_strongest(cells: list[Cell]) -> str:

@@ -1,7 +1,5 @@
 """Texts, digits and contexts of a language model as games, with converged Shapley values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise

@@ -27,8 +27,6 @@ more. `--docs` writes results and pictures, too; `--kept` reads the results that
 rather than measuring.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections.abc import Callable

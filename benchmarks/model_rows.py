@@ -25,8 +25,6 @@ Needs LightGBM. About ten minutes on one core: 4 explained rows, 2 with more tha
 100 background rows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 import warnings

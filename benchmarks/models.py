@@ -4,8 +4,6 @@ The Shapley values of boosted trees are exact by TreeSHAP. Adult is the benchmar
 (ICML 2022), Appendices F and H.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -5,8 +5,6 @@ LSTM, and CNNs for images of two classes. Texts are numbers of words or characte
 follow from their neighbours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """How the networks of the benchmarks are trained, kept and explained."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Callable, Mapping

@@ -15,8 +15,6 @@ Errors are Σ|φ̂ − φ| over Σ|φ|. The values of fitted models, which need 
 evaluations a player.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -9,8 +9,6 @@ of random games of degree three for the first time, and for each row to choose t
 solve.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -4,8 +4,6 @@ A page has `<!--MARK-->`, what was measured, and `<!--end-->`. A command names i
 reports, and the options that the pages name: `--docs` is refused with any other numbers.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

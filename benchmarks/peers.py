@@ -3,8 +3,6 @@
 Approximators of shapiq run in the Python that has it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

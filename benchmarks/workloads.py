@@ -1,7 +1,5 @@
 """Six models with rows to explain, for benchmarks of time; they need no data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ models, beside a few reference rows; sums of unanimity games are the field's sta
 benchmark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
@@ -245,7 +243,7 @@ GAMES: dict[str, Maker] = {
 
 def _bankruptcy(present: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Return what is left of an estate for some creditors after all others are paid in full."""
-    claims: FloatArray = rng.lognormal(size=present.shape[1])
+    claims = np.asarray(rng.lognormal(size=present.shape[1]))
     estate = rng.uniform(0.2, 0.9) * claims.sum()
     return np.maximum(estate - ~present @ claims, 0.0)
 

@@ -1,7 +1,5 @@
 """The command line: list the items, run them, write the pages."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

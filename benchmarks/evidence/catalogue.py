@@ -1,7 +1,5 @@
 """All items, in the order of the papers."""
 
-from __future__ import annotations
-
 from . import (
     neighbours,
     poster,

@@ -1,7 +1,5 @@
 """An item of a paper, what it claims, and what a network says of that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

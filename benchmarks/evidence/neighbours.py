@@ -1,7 +1,5 @@
 """Tables and figures of L-Shapley and C-Shapley (Chen et al., ICLR 2019)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial

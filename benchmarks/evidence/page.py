@@ -1,7 +1,5 @@
 """The pages of verdicts and of numbers, made from the saved results alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How the pictures of the items are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

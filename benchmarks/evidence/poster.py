@@ -6,8 +6,6 @@ get the same neighbours, which keep the class: Euclidean distances to the explan
 the sensitivities. Faithfulness is over 100 subsets of a quarter of the players.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Files of results, one for each item and network: written by runs, read by the page."""
 
-from __future__ import annotations
-
 import ast
 import datetime
 import hashlib

@@ -1,7 +1,5 @@
 """The rule of the verdicts: each case has its condition, and the words that the page prints."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Numbers that shapr publishes: snapshots of its tests, on air quality in New York in 1973."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations

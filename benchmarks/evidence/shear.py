@@ -9,8 +9,6 @@ counts twice, and nothing is shared between players, as in the authors' code. Th
 others are shared by all rows.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

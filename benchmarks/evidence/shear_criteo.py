@@ -1,7 +1,5 @@
 """Figures 2c and 2f of the SHEAR paper: a DeepFM on Criteo, 39 players."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import cache, partial

@@ -3,8 +3,6 @@
 The network is small and expects masked images.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Table 13 of SimSHAP: the error on Iris against the number of training rows."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Boosted trees, the surrogate that is explained, and its Shapley values.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
