@@ -129,14 +129,15 @@ def _network(n_players: int, rng: np.random.Generator) -> LargeGame:
     row, background = rng.normal(size=n_players), rng.normal(size=(8, n_players))
     offsets, outer = rng.normal(size=(2, 24))
 
-    def values(coalitions: BoolArray) -> FloatArray:
-        total = np.zeros(len(coalitions))
-        for other in background:
-            hidden = np.tanh(np.where(coalitions, row, other) @ inner + offsets)
-            total += np.tanh(hidden @ middle) @ outer / len(background)
-        return total
+    def output(inputs: FloatArray) -> FloatArray:
+        return np.tanh(np.tanh(inputs @ inner + offsets) @ middle) @ outer
 
-    return converged(values, n_players)
+    return converged(
+        lambda present: np.mean(
+            [output(np.where(present, row, one)) for one in background], axis=0
+        ),
+        n_players,
+    )
 
 
 def _pooled_text(n_players: int, rng: np.random.Generator) -> LargeGame:

@@ -17,6 +17,7 @@ import shapley_adapters as core
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
+Values = Callable[[BoolArray], FloatArray]
 
 _BATCH = 1024
 """Coalitions in one call of the model."""
@@ -138,19 +139,11 @@ class CoreGame(core.Game):
 
 def core_game(games: TabulatedGame) -> CoreGame:
     """Return tabulated games as the core takes them."""
-    powers = 1 << np.arange(games.n_players)
-    return CoreGame(
-        lambda rows, coalitions: games.table[rows, coalitions @ powers],
-        games.n_players,
-        len(games.table),
-    )
+    powers, table = 1 << np.arange(games.n_players), games.table
+    return CoreGame(lambda rows, some: table[rows, some @ powers], games.n_players, len(table))
 
 
-def joined(
-    values_of: Sequence[Callable[[BoolArray], FloatArray]],
-    n_players: int,
-    evaluations_per_batch: int = 1024,
-) -> CoreGame:
+def joined(values_of: Sequence[Values], n_players: int, per_batch: int = 1024) -> CoreGame:
     """Return games of one row each, coalitions to values, as the core takes them."""
 
     def values(rows: IntArray, coalitions: BoolArray) -> FloatArray:
@@ -159,7 +152,7 @@ def joined(
             found[rows == row] = values_of[row](coalitions[rows == row])
         return found
 
-    return CoreGame(values, n_players, len(values_of), evaluations_per_batch)
+    return CoreGame(values, n_players, len(values_of), per_batch)
 
 
 def relative_error(found: Any, exact: FloatArray) -> float:
@@ -181,8 +174,6 @@ _MOST_NUMBERS = 2**22
 
 _N_BATCHES = 20
 _PAIRS_PER_PLAYER = 1000
-
-Values = Callable[[BoolArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -230,6 +221,14 @@ def in_blocks(values: Values, numbers_per_coalition: int) -> Values:
     return of_all
 
 
+def kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> BoolArray:
+    """Draw coalitions, (n, M), by the Shapley kernel."""
+    sizes = np.arange(1, n_players)
+    kernel = 1 / (sizes * (n_players - sizes))
+    drawn = rng.choice(sizes, n_draws, p=kernel / kernel.sum())
+    return rng.random((n_draws, n_players)).argsort(axis=1) < drawn[:, None]
+
+
 def converged(values: Values, n_players: int) -> LargeGame:
     """Return a game with its Shapley values by regression, and their standard errors.
 
@@ -238,14 +237,10 @@ def converged(values: Values, n_players: int) -> LargeGame:
     """
     rng = np.random.default_rng(2026)
     full, empty = values(np.array([[True], [False]]).repeat(n_players, axis=1))
-    sizes = np.arange(1, n_players)
-    kernel = 1 / (sizes * (n_players - sizes))
+    n_pairs = -(-_PAIRS_PER_PLAYER * n_players // _N_BATCHES)
     batches = []
     for _ in range(_N_BATCHES):
-        n_pairs = -(-_PAIRS_PER_PLAYER * n_players // _N_BATCHES)
-        drawn = rng.choice(sizes, n_pairs, p=kernel / kernel.sum())
-        ranks = rng.random((n_pairs, n_players)).argsort(axis=1)
-        present = ranks < drawn[:, None]
+        present = kernel_draws(n_players, n_pairs, rng)
         halves = (values(present) - values(~present)) / 2
         signs = present - 0.5
         batches.append((signs.T @ signs, signs.T @ halves))
@@ -297,16 +292,13 @@ def _small_table(n_members: int, rng: np.random.Generator) -> FloatArray:
     """Return the values of all coalitions of a small game, (2^k,)."""
     present = all_coalitions(n_members).astype(int)
     weights = rng.normal(size=n_members)
-    kind = rng.integers(4)
-    if kind == 0:
-        found = np.tanh(present @ weights + rng.normal())
-    elif kind == 1:
-        found = (present @ np.abs(weights) > 0.5 * np.abs(weights).sum()).astype(float)
-    elif kind == 2:
-        found = (present * np.abs(weights)).max(axis=1)
-    else:
-        found = np.prod(np.where(present, 1 + 0.5 * weights, 1.0), axis=1)
-    return np.asarray(found * rng.choice((-1.0, 1.0)))
+    kinds: list[Callable[[], Any]] = [
+        lambda: np.tanh(present @ weights + rng.normal()),
+        lambda: present @ np.abs(weights) > 0.5 * np.abs(weights).sum(),
+        lambda: (present * np.abs(weights)).max(axis=1),
+        lambda: np.prod(np.where(present, 1 + 0.5 * weights, 1.0), axis=1),
+    ]
+    return np.asarray(kinds[rng.integers(4)]() * rng.choice((-1.0, 1.0)))
 
 
 def pooling_network(n_players: int, seed: int, n_filters: int = 16) -> LargeGame:

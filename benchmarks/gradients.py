@@ -11,6 +11,7 @@ order at least. Cells in which gradients err most, beside values alone, come fir
 
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 import captum.attr
@@ -157,26 +158,21 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
                 return net(inputs)[:, target].double().numpy()
 
         exact = converged(f, n_players).exact
-        for budget in BUDGETS:
-            n = max(FEWEST, round(budget * n_players))
-            for method in METHODS:
-                if method in OURS:
-                    explainer = OURS[method](net, seed)
-                    arguments: dict[str, Any] = {"n_samples": n}
-                else:
-                    explainer = getattr(captum.attr, method)(net)
-                    arguments = CAPTUM[method](n, n_players)
-                if method != "IntegratedGradients":
-                    arguments["feature_mask"] = mask
-                found = explainer.attribute(one, baselines=base, target=target, **arguments)
-                sums = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
-                if method != "IntegratedGradients":  # others repeat what a group gets
-                    np.divide(sums, np.bincount(mask[0], minlength=n_players), out=sums)
-                error, held, seconds = relative_error(sums, exact), np.nan, np.nan
-                if method in OURS:
-                    held = share_inside(explainer.last_estimate, exact[None], slack=0)
-                    seconds = explainer.last_estimate.seconds.own
-                yield budget, method, error, held, seconds
+        for budget, method in product(BUDGETS, METHODS):
+            n, is_ours = max(FEWEST, round(budget * n_players)), method in OURS
+            explainer = OURS[method](net, seed) if is_ours else getattr(captum.attr, method)(net)
+            arguments = {"n_samples": n} if is_ours else CAPTUM[method](n, n_players)
+            is_grouped = method != "IntegratedGradients"
+            groups = {"feature_mask": mask} if is_grouped else {}
+            found = explainer.attribute(one, baselines=base, target=target, **arguments, **groups)
+            sums = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
+            if is_grouped:  # they repeat what a group gets
+                sums = sums / np.bincount(mask[0], minlength=n_players)
+            held, seconds = np.nan, np.nan
+            if is_ours:
+                held = share_inside(explainer.last_estimate, exact[None], slack=0)
+                seconds = explainer.last_estimate.seconds.own
+            yield budget, method, relative_error(sums, exact), held, seconds
 
 
 def main() -> None:
@@ -194,14 +190,12 @@ def main() -> None:
     columns = ["network", "budget", "method", "error", "held", "seconds"]
     table = pd.DataFrame(found, columns=columns)
     table["log"] = np.log(table["error"])
-    keys = ["network", "budget"]
-    errors = np.exp(table.pivot_table("log", keys, "method"))[METHODS]
-    of_method = {key: part.groupby(keys) for key, part in table.groupby("method")}
+    means = table.pivot_table(["log", "held", "seconds"], columns[:2], "method")
+    errors = np.exp(means["log"])[METHODS]
     errors.insert(0, "ratio", errors["gradients"] / errors["values alone"])
     errors.insert(1, "over captum's best", errors["gradients"] / errors[list(CAPTUM)].min(axis=1))
-    for method in OURS:
-        errors[f"held, {method}"] = of_method[method]["held"].mean()
-        errors[f"s, {method}"] = of_method[method]["seconds"].mean()
+    for score, method in product(("held", "seconds"), OURS):
+        errors[f"{score}, {method}"] = means[score, method]
     pd.set_option("display.width", 250, "display.max_rows", None, "display.max_columns", None)
     print(errors.sort_values("ratio", ascending=False).round(3))
     by_budget = errors.groupby("budget")

@@ -19,10 +19,10 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pages
@@ -34,6 +34,7 @@ from games import FloatArray, LargeGame, converged, taken_and_given
 from large_models import digit_game, text_game
 from neighbour_models import Item, build, log_odds
 from peers import Answer, CountedGame, Explain, by_kernel, by_ours, explain, with_tree
+from scipy.special import expit
 from torch import nn
 
 import shap_ext
@@ -57,47 +58,37 @@ _METHODS = {
 """Algorithms, and whether they get the graph."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A game, and the graph of its players."""
 
     values: Callable[[Any], FloatArray]
     graph: PlayerGraph
 
-    @property
-    def n_players(self) -> int:
-        """M."""
-        return self.graph.n_players
-
-    def explain(self, algorithm: str, budget: int, has_graph: bool) -> Any:
-        """Return the estimate of an algorithm of ours."""
-        background, row = np.zeros((1, self.n_players)), np.ones((1, self.n_players))
-        given: dict[str, Any] = {"graph": self.graph} if has_graph else {}
-        explainer = shap.Explainer(self.values, background, algorithm=algorithm, seed=0, **given)
-        explainer(row, max_evals=budget, silent=True)
-        return explainer.last_estimate
+    def explain(self, method: str, per_player: int) -> FloatArray:
+        """Return the values of a method of ours, (M,)."""
+        algorithm, has_graph = _METHODS[method]
+        given, n = {"graph": self.graph} if has_graph else {}, self.graph.n_players
+        explainer = shap.Explainer(
+            self.values, np.zeros((1, n)), algorithm=algorithm, seed=0, **given
+        )
+        return explainer(np.ones((1, n)), max_evals=per_player * n, silent=True).values[0]
 
 
 def _log_ratio(task: Task, truth: LargeGame, per_player: int) -> float:
     """Return the logarithm of the error with the graph over that without."""
-    own, squares = (truth.standard_errors**2).sum(), []
-    for has_graph in (False, True):
-        values = task.explain("oddgp", per_player * task.n_players, has_graph).values[0, :, 0]
-        squares.append(max(((values - truth.exact) ** 2).sum() - own, own))
-    return float(np.log(squares[1] / squares[0]) / 2)
+    own = (truth.standard_errors**2).sum()
+    without, with_graph = (
+        max(((task.explain(method, per_player) - truth.exact) ** 2).sum() - own, own)
+        for method in list(_METHODS)[:2]
+    )
+    return float(np.log(with_graph / without) / 2)
 
 
-def _curves(tasks: list[Task]) -> dict[str, float]:
-    """Return the mean fall of the log-odds of each method."""
-    falls: dict[str, list[float]] = {name: [] for name in _METHODS}
-    for task in tasks:
-        for name, (algorithm, has_graph) in _METHODS.items():
-            estimate = task.explain(algorithm, _OF_CURVES * task.n_players, has_graph)
-            ranks = np.argsort(np.argsort(-estimate.values[0, :, 0], kind="stable"))
-            n_taken = np.arange(task.n_players // 2 + 1)
-            values = task.values(ranks >= n_taken[:, None])
-            falls[name].append(float((values[0] - values[1:]).mean()))
-    return {name: float(np.mean(of_tasks)) for name, of_tasks in falls.items()}
+def _fall(task: Task, method: str) -> float:
+    """Return the mean fall of the log-odds while the first half of the players is taken away."""
+    ranks = np.argsort(np.argsort(-task.explain(method, _OF_CURVES), kind="stable"))
+    values = task.values(ranks >= np.arange(task.graph.n_players // 2 + 1)[:, None])
+    return float((values[0] - values[1:]).mean())
 
 
 def _of_item(model: nn.Module, item: Item, graph: PlayerGraph) -> Task:
@@ -111,13 +102,9 @@ def _texts(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
     for name, key in (("AG's News, words", "ag_news"), ("Yahoo! Answers, words", "yahoo")):
         case = build(key, arguments.data, arguments.cache, 200)
         items = [item for item in case.items if 20 <= item.n_players <= _MOST_WORDS]
-        yield (
-            name,
-            [
-                _of_item(case.model, item, PlayerGraph.line(item.n_players))
-                for item in items[: arguments.inputs]
-            ],
-        )
+        chosen = items[: arguments.inputs]
+        tasks = [_of_item(case.model, item, PlayerGraph.line(item.n_players)) for item in chosen]
+        yield name, tasks
 
 
 def _digits(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Task]]]:
@@ -164,14 +151,14 @@ def near(arguments: argparse.Namespace) -> None:
     lines = []
     texts = () if arguments.quick else _texts(arguments)
     for name, tasks in (*_molecules(arguments), *_digits(arguments), *texts):
-        truths = [converged(task.values, task.n_players) for task in tasks]
+        truths = [converged(task.values, task.graph.n_players) for task in tasks]
         ratios = [
             np.exp(np.mean(list(map(partial(_log_ratio, per_player=each), tasks, truths))))
             for each in BUDGETS
         ]
-        falls = ", ".join(f"{fall:.2f}" for fall in _curves(tasks).values())
+        falls = (np.mean([_fall(task, method) for task in tasks]) for method in _METHODS)
         shown = " / ".join(pages.short(ratio, 2) for ratio in ratios)
-        lines.append((-max(ratios), name, shown, falls))
+        lines.append((-max(ratios), name, shown, ", ".join(f"{fall:.2f}" for fall in falls)))
     head = [
         f"{arguments.inputs} inputs of each",
         f"ratio at {' / '.join(map(str, BUDGETS))} evaluations per feature",
@@ -189,16 +176,11 @@ _SHOWN = (60, 500, 2000)
 Model = Callable[[Any], Any]
 
 
-def logistic(scores: Any) -> Any:
-    """Return the logistic function of scores."""
-    return 1 / (1 + np.exp(-scores))
-
-
 def text(rng: np.random.Generator) -> Model:
     """Return a classifier of texts with few heavy words, which interact with their neighbours."""
     words = 0.4 * rng.standard_t(2, size=N_PLAYERS)
     pairs = 0.4 * rng.standard_t(2, size=N_PLAYERS - 1)
-    return lambda x: logistic(x @ words + (x[:, 1:] * x[:, :-1]) @ pairs - 1)
+    return lambda x: expit(x @ words + (x[:, 1:] * x[:, :-1]) @ pairs - 1)
 
 
 def image(rng: np.random.Generator) -> Model:
@@ -213,7 +195,7 @@ def image(rng: np.random.Generator) -> Model:
 
     def classifier(z: Any) -> Any:
         seen = z @ spots.T
-        return logistic(logistic(12 * (seen - 0.5)) @ weights + seen @ weights / 2)
+        return expit(expit(12 * (seen - 0.5)) @ weights + seen @ weights / 2)
 
     return classifier
 
@@ -228,12 +210,14 @@ def network(rng: np.random.Generator) -> Model:
 KINDS = {"text": text, "image": image, "network": network}
 
 
-def binary_tree(kind: str) -> PlayerTree:
+def tree_of(kind: str, n_players: int) -> PlayerTree:
     """Return halves of the words, or of the rows and columns of the image in turn."""
-    if kind != "image":
-        return tree_of_places([np.arange(N_PLAYERS)], N_PLAYERS)
-    quadrants = tree_of_places([np.arange(N_PLAYERS).reshape(SIDE, SIDE)], N_PLAYERS)
-    return PlayerTree.from_linkage(quadrants.to_linkage(N_PLAYERS))
+    places = np.arange(n_players)
+    if kind not in ("image", "digits"):
+        return tree_of_places([places], n_players)
+    side = int(np.sqrt(n_players))
+    quadrants = tree_of_places([places.reshape(side, side)], n_players)
+    return PlayerTree.from_linkage(quadrants.to_linkage(n_players))
 
 
 def trees(arguments: argparse.Namespace) -> None:
@@ -241,28 +225,27 @@ def trees(arguments: argparse.Namespace) -> None:
     row, background = np.ones((1, N_PLAYERS)), np.zeros((1, N_PLAYERS))
     lines = []
     for kind, make in KINDS.items():
-        tree = binary_tree(kind)
-        masker = shap.maskers.Partition(background, clustering=tree.to_linkage(N_PLAYERS))
+        clustering = tree_of(kind, N_PLAYERS).to_linkage(N_PLAYERS)
+        masker = shap.maskers.Partition(background, clustering=clustering)
         for game in range(1 if arguments.quick else 6):
             model = make(np.random.default_rng(game))
             explainer = shap_ext.HierarchyExplainer(model, masker)
             exact = explainer(row, max_evals=50_000, silent=True).values
-            scale = np.sqrt((exact**2).sum())
             for budget in (60, 125, 250, 500, 1000, 2000):
                 theirs = shap.explainers.Partition(model, masker)
                 np.random.seed(game)  # noqa: NPY002 # shap breaks ties by it
-                error = theirs(row, max_evals=budget, silent=True).values - exact
-                line = {
-                    "game": kind, "evaluations": budget,
-                    "Partition": np.sqrt((error**2).sum()) / scale,
-                }  # fmt: skip
+                other = theirs(row, max_evals=budget, silent=True).values
                 for seed in range(4):
                     explainer.seed = 4 * game + seed
                     ours = explainer(row, max_evals=budget, error_bounds=True, silent=True)
                     held = (ours.lower_bounds <= exact) & (exact <= ours.upper_bounds)
-                    error = np.sqrt(((ours.values - exact) ** 2).sum()) / scale
-                    lines.append({**line, "hierarchy": error, "held": held.mean()})
-    means = pd.DataFrame(lines).groupby(["game", "evaluations"]).mean()
+                    ratios = (
+                        np.linalg.norm(found - exact) / np.linalg.norm(exact)
+                        for found in (ours.values, other)
+                    )
+                    lines.append((kind, budget, *ratios, held.mean()))
+    columns = ["game", "evaluations", "hierarchy", "Partition", "held"]
+    means = pd.DataFrame(lines, columns=columns).groupby(columns[:2]).mean()
     means["ratio"] = means["hierarchy"] / means["Partition"]
     means = means.sort_values("ratio", ascending=False)
     print(f"\n{means.round(2).to_string()}")
@@ -292,13 +275,11 @@ def by_occlusion(game: CountedGame, budget: int, _: int) -> Answer:
 
 def curves(arguments: argparse.Namespace) -> None:
     """Print deletions and insertions on texts and digits."""
-    quadrants = tree_of_places([np.arange(196).reshape(14, 14)], 196)
-    tasks = [("Yahoo! Answers", text_game, 100, tree_of_places([np.arange(100)], 100))]
-    tasks += [("IMDB", text_game, 200, tree_of_places([np.arange(200)], 200))]
-    tasks += [("digits", digit_game, 196, PlayerTree.from_linkage(quadrants.to_linkage(196)))]
+    tasks = [("Yahoo! Answers", text_game, 100), ("IMDB", text_game, 200)]
+    tasks.append(("digits", digit_game, 196))
     cells = []
-    for task, make, n_players, tree in tasks[: 1 if arguments.quick else None]:
-        clustering = tree.to_linkage(n_players)
+    for task, make, n_players in tasks[: 1 if arguments.quick else None]:
+        clustering = tree_of(task, n_players).to_linkage(n_players)
         contenders: dict[str, Explain] = {
             "`hierarchy`": with_tree(shap_ext.HierarchyExplainer, clustering),
             "Partition": with_tree(shap.explainers.Partition, clustering),

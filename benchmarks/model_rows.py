@@ -26,10 +26,10 @@ Needs LightGBM. About ten minutes on one core: 4 explained rows, 2 with more tha
 """
 
 import contextlib
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import lightgbm
 import numpy as np
@@ -241,26 +241,19 @@ def measure(
 ) -> pd.DataFrame:
     """Return a line for each model, budget and method; errors are NaN where it refuses."""
     lines = []
-    for n_features, n_background in panels:
-        for kind in kinds:
-            task = Task(
-                kind, n_features, n_background, 4 if n_features * n_background < 2000 else 2
-            )
-            for per_feature in ROWS_PER_FEATURE[n_background][:n_budgets]:
-                for name, method in methods.items():
-                    error = coverage = np.nan
-                    # Refused: the budget is too small for the method.
-                    with contextlib.suppress(ValueError):
-                        found, inside = method(task, per_feature * n_features)
-                        error = task.error(found)
-                        coverage = np.nan if inside is None else inside.mean()
-                    cell = (n_features, n_background, kind)
-                    lines.append((*cell, per_feature, name, error, coverage))
-        minutes = time.process_time() / 60
-        print(
-            f"{n_features} features, {n_background:,} background rows: {minutes:.1f} min",
-            flush=True,
-        )
+    for (n_features, n_background), kind in product(panels, kinds):
+        task = Task(kind, n_features, n_background, 4 if n_features * n_background < 2000 else 2)
+        budgets = ROWS_PER_FEATURE[n_background][:n_budgets]
+        for per_feature, (name, method) in product(budgets, methods.items()):
+            error = coverage = np.nan
+            # Refused: the budget is too small for the method.
+            with contextlib.suppress(ValueError):
+                found, inside = method(task, per_feature * n_features)
+                error = task.error(found)
+                coverage = np.nan if inside is None else inside.mean()
+            cell = (n_features, n_background, kind)
+            lines.append((*cell, per_feature, name, error, coverage))
+        print(f"{kind}, {n_features} features, {n_background:,} background rows", flush=True)
     return pd.DataFrame(lines, columns=[*CELL, "per feature", "method", "error", "coverage"])
 
 
@@ -279,19 +272,17 @@ def share_of_rows(errors: pd.DataFrame, other: str) -> float:
 def judge(results: pd.DataFrame) -> pd.DataFrame:
     """Return what has goals for each cell, and by which factor it misses the worst of them."""
     cells = []
-    for (n_features, n_background, kind), lines in results.groupby(CELL, sort=False):
+    for cell, lines in results.groupby(CELL, sort=False):
         errors = lines.pivot(index="per feature", columns="method", values="error")
-        found = dict.fromkeys(GOALS, np.nan)
-        if n_background >= 100:
-            found["rows / permutation"] = share_of_rows(errors, PERMUTATION)
-            found["rows / all"] = share_of_rows(errors, ON_ALL)
-        found["error / all"] = (errors[OURS] / errors[ON_ALL]).max()
+        shares = [np.nan, np.nan]
+        if cell[1] >= 100:
+            shares = [share_of_rows(errors, other) for other in (PERMUTATION, ON_ALL)]
+        found = [*shares, (errors[OURS] / errors[ON_ALL]).max()]
         coverage = lines.loc[lines["method"] == OURS, "coverage"].mean()
-        misses = [found[name] / goal for name, goal in GOALS.items()]
+        misses = [one / goal for one, goal in zip(found, GOALS.values(), strict=True)]
         miss = np.nanmax([*misses, abs(coverage - 0.95) / 0.03])
-        cells.append({**dict(zip(CELL, (n_features, n_background, kind), strict=True)), **found,
-                      "coverage": coverage, "miss": miss})  # fmt: skip
-    return pd.DataFrame(cells)
+        cells.append((*cell, *found, coverage, miss))
+    return pd.DataFrame(cells, columns=[*CELL, *GOALS, "coverage", "miss"])
 
 
 def losing_table(cells: pd.DataFrame) -> str:
@@ -360,21 +351,16 @@ def main() -> None:
     documented = "--shapiq-python ENVIRONMENT/bin/python"
     options = pages.read_options(__doc__, documented, shapiq_python=None, kept=False)
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
-    if options.kept:
-        results = pd.read_csv(KEPT)
+    worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
+    methods = dict(METHODS)
+    for approximator in APPROXIMATORS:
+        name = approximator.name.removeprefix("shapiq ")
+        if worker is not None and name in SHAPIQ:
+            methods[f"shapiq, {name}"] = by_peer(partial(by_shapiq, worker, approximator))
+    if options.quick:
+        results = measure(methods, PANELS[1:3], list(KINDS)[:2], 4)
     else:
-        methods = dict(METHODS)
-        if options.shapiq_python:
-            worker = ShapiqWorker(options.shapiq_python)
-            for approximator in APPROXIMATORS:
-                name = approximator.name.removeprefix("shapiq ")
-                if name in SHAPIQ:
-                    methods[f"shapiq, {name}"] = by_peer(partial(by_shapiq, worker, approximator))
-        else:
-            print("shapiq is missing: --shapiq-python names an environment that has it.")
-        panels = PANELS[1:3] if options.quick else PANELS
-        kinds = list(KINDS)[:2] if options.quick else list(KINDS)
-        results = measure(methods, panels, kinds, 4 if options.quick else 6)
+        results = pd.read_csv(KEPT) if options.kept else measure(methods, PANELS, list(KINDS), 6)
     cells = judge(results)
     pages.report(options, "model-rows", losing_table(cells))
     pages.report(options, "model-rows-in-short", sentence(cells))

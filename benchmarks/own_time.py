@@ -119,18 +119,12 @@ def floor(workload: Workload, size: int) -> Run:
 
 def overhead(options: argparse.Namespace) -> None:
     """Report the overhead of each contender on each model, the slowest first."""
-    table = pd.DataFrame(
-        {
-            title: overhead_of(make(), options)
-            for title, make in list(WORKLOADS.items())[: 1 if options.quick else None]
-        }
-    )
-    table = table.loc[table.max(axis=1).sort_values(ascending=False).index]
+    workloads = list(WORKLOADS.items())[: 1 if options.quick else None]
+    table = pd.DataFrame({title: overhead_of(make(), options) for title, make in workloads})
     # The loop, which nothing is slower than, is the row before the others.
-    table = pd.concat([table.loc[[LOOP]], table.drop(index=LOOP)])
-    pages.report(
-        options, "overhead", pages.table(["", *table], table.map(pages.short).itertuples())
-    )
+    order = table.drop(index=LOOP).max(axis=1).sort_values(ascending=False).index
+    texts = table.loc[[LOOP, *order]].map(pages.short)
+    pages.report(options, "overhead", pages.table(["", *table], texts.itertuples()))
 
 
 def overhead_of(workload: Workload, options: argparse.Namespace) -> dict[str, float]:
@@ -174,22 +168,22 @@ class TimedEstimator:
         self.estimator, self.design_seconds, self.solve_seconds = estimator, 0.0, 0.0
 
     def __getattr__(self, name: str) -> Any:
-        """Return any other member of the estimator."""
-        return getattr(self.estimator, name)
+        """Return a member of the estimator, timed where it designs or solves."""
+        member = getattr(self.estimator, name)
+        if name not in ("design", "solve"):
+            return member
 
-    def design(self, request: Any) -> Any:
-        """Choose the coalitions."""
-        started = time.perf_counter()
-        design = self.estimator.design(request)
-        self.design_seconds += time.perf_counter() - started
-        return design
+        def timed(*arguments: Any) -> Any:
+            started = time.perf_counter()
+            found = member(*arguments)
+            setattr(
+                self,
+                f"{name}_seconds",
+                getattr(self, f"{name}_seconds") + time.perf_counter() - started,
+            )
+            return found
 
-    def solve(self, design: Any, values: Any) -> Any:
-        """Turn values into attributions."""
-        started = time.perf_counter()
-        solution = self.estimator.solve(design, values)
-        self.solve_seconds += time.perf_counter() - started
-        return solution
+        return timed
 
 
 def random_game(n_players: int, n_rows: int) -> CoreGame:
@@ -215,19 +209,19 @@ def solving(options: argparse.Namespace) -> None:
     }
     n_rows, rows = 2 if options.quick else 20, []
     for n_players, each in product((13, 60, 200)[: 1 if options.quick else None], (4, 16)):
-        game, row = random_game(n_players, n_rows), []
+        game, row = random_game(n_players, n_rows), [str(n_players), str(each)]
         for name, make in estimators.items():
             timed: list[Any] = [TimedEstimator(make()) for _ in range(2)]
+            first, later = timed
             for seed, estimator in enumerate(timed):
                 settings = core.Settings(seed=seed, budget=each * n_players + 2)
                 core.estimate(game, estimator, settings)
-            first, later = timed
             row.append(pages.short(1e3 * later.solve_seconds / n_rows))
             print(
                 f"{name}, {n_players} players, {each} evaluations each: design "
                 f"{first.design_seconds:.2f} s at first, later {later.design_seconds / n_rows:.4f}"
             )
-        rows.append([n_players, each, *row])
+        rows.append(row)
     pages.report(options, "solving", pages.table(["features", "N", *estimators], rows))
 
 

@@ -23,7 +23,7 @@ import scipy.special
 import scipy.stats
 import torch
 from data_files import parts
-from games import FloatArray, TabulatedGame, all_coalitions, core_game
+from games import FloatArray, TabulatedGame, all_coalitions, core_game, kernel_draws
 from models import ExplainedModel
 from network_training import Explained, LabelArray, accuracy, trained_network
 from torch import nn
@@ -177,15 +177,14 @@ def kernel_shap_welford(
     Attributions sum to v(N) − v(∅).
     """
     n_players = game.n_players
-    sizes = np.arange(1, n_players)
-    kernel = 1 / (sizes * (n_players - sizes))
-    drawn = rng.choice(sizes, size=per_player * n_players, p=kernel / kernel.sum())
-    coalitions = rng.random((len(drawn), n_players)).argsort(axis=1) < drawn[:, None]
+    coalitions = kernel_draws(n_players, per_player * n_players, rng)
     empty, grand = game.ends()
     shares = (grand - empty) / n_players
     # Orthonormal directions that leave the sum alone.
     basis = np.linalg.svd(np.ones((1, n_players)))[2][1:].T  # (M, M − 1)
-    rest = game(coalitions[None]) - empty[:, None] - drawn * shares[:, None]  # (R, C)
+    rest = (
+        game(coalitions[None]) - empty[:, None] - coalitions.sum(axis=1) * shares[:, None]
+    )  # (R, C)
     solution = np.linalg.lstsq(coalitions @ basis, rest.T, rcond=None)[0]
     return shares[:, None] + (basis @ solution).T
 
