@@ -89,8 +89,6 @@ def main() -> None:
         case = prepare(model, options.data, options.cache, options.rows)
         of_model = f"`{model}`, {case.explained.n_players}"
         lines += [{"model": of_model, **cell} for cell in measured_cells(case, worker, options)]
-    if worker is not None:
-        worker.close()
     table = pd.DataFrame(lines)
     losing = table[table["contender"] != ODDGP].sort_values("ratio", ascending=False)
     print(f"\n{losing.to_string(index=False, float_format='{:.3g}'.format)}")
@@ -127,10 +125,7 @@ def table_of_estimators(table: pd.DataFrame) -> str:
     """Return the errors of ours but `oddgp`, the least of each budget in bold."""
     errors = table.pivot_table(index="contender", columns="N", values="error", sort=False)
     errors = errors.loc[[name for name in OURS if name in errors.index and name != ODDGP]]
-    texts = errors.map(pages.short).mask(
-        errors == errors.min(), "**" + errors.map(pages.short) + "**"
-    )
-    return pages.table(["", *pages.budgets(errors)], texts.itertuples())
+    return pages.table(["", *pages.budgets(errors)], pages.bold_least(errors).itertuples())
 
 
 def table_of_models(table: pd.DataFrame) -> str:

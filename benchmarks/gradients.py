@@ -165,7 +165,7 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
             is_grouped = method != "IntegratedGradients"
             groups = {"feature_mask": mask} if is_grouped else {}
             found = explainer.attribute(one, baselines=base, target=target, **arguments, **groups)
-            sums = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
+            sums: Any = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
             if is_grouped:  # they repeat what a group gets
                 sums = sums / np.bincount(mask[0], minlength=n_players)
             held, seconds = np.nan, np.nan

@@ -106,11 +106,8 @@ class Task:
 
     def trained(self, kind: Any = shap_ext.SimShapExplainer, **options: Any) -> Any:
         """Return a network that is trained on the rows."""
-        explainer = kind(
-            self.model, self.reference, training_data=self.training, seed=0, **self.options,
-            **options,
-        )  # fmt: skip
-        return explainer.fit(silent=True)
+        given = {"training_data": self.training, "seed": 0, **self.options, **options}
+        return kind(self.model, self.reference, **given).fit(silent=True)
 
 
 def seconds_of(run: Callable[[], Any]) -> tuple[Any, float]:
@@ -205,27 +202,25 @@ class NormalScores:
 
 def labels(task: Task, epochs: int) -> pd.DataFrame:
     """Return errors and costs of labels of several kinds, and of FastSHAP."""
-    n_players = task.exact(task.rows).shape[1]
+    exact = task.exact(task.rows)
     # 32, or as many as make a tenth of all enough for least squares.
-    per_epoch = max(32, -(-10 * (2 * n_players + 4) // epochs))
+    per_epoch = max(32, -(-10 * (2 * exact.shape[1] + 4) // epochs))
     tenth = {"evaluations": per_epoch * epochs // 10}
-    ours: dict[str, tuple[Any, dict[str, Any]]] = {
+    sim = shap_ext.SimShapExplainer
+    ours: dict[str, tuple[Any, dict[str, int]]] = {
         "FastSHAP, ours": (shap_ext.FastShapExplainer, {"evaluations": per_epoch}),
-        "oddgp labels, mixed rows": (
-            shap_ext.SimShapExplainer, {**tenth, "n_mixed_rows": 8 * len(task.training)},
-        ),
-        "oddgp labels, a tenth": (shap_ext.SimShapExplainer, tenth),
-        "SimSHAP, all defaults": (shap_ext.SimShapExplainer, {"epochs": _DEFAULT_EPOCHS}),
-    }  # fmt: skip
-    errors = {}
+        "oddgp labels, mixed rows": (sim, {**tenth, "n_mixed_rows": 8 * len(task.training)}),
+        "oddgp labels, a tenth": (sim, tenth),
+        "SimSHAP, all defaults": (sim, {"epochs": _DEFAULT_EPOCHS}),
+    }
+    lines = {}
     for name, (kind, options) in ours.items():
         network = task.trained(kind, student="mlp", **{"epochs": epochs, **options})
-        errors[name] = network(task.rows, silent=True).values, network.trained.evaluations
+        error = relative_error(network(task.rows, silent=True).values, exact)
+        lines[name] = error, network.trained.evaluations
     for rate in LEARNING_RATES:
-        budget = len(task.training) * per_epoch * epochs
-        errors[f"FastSHAP, authors' recipe, {rate:g}"] = by_recipe(task, rate, budget)
-    exact = task.exact(task.rows)
-    lines = {name: (relative_error(found, exact), spent) for name, (found, spent) in errors.items()}
+        found, spent = by_recipe(task, rate, len(task.training) * per_epoch * epochs)
+        lines[f"FastSHAP, authors' recipe, {rate:g}"] = relative_error(found, exact), spent
     return pd.DataFrame(lines, index=["error", "evaluations"]).T
 
 
@@ -314,9 +309,7 @@ def table_of_labels(found: dict[str, pd.DataFrame]) -> str:
     errors = pd.DataFrame({name: table["error"] for name, table in found.items()})
     errors = errors.sort_values(errors.columns[-1], ascending=False)
     errors.index = errors.index.str.replace("oddgp", "`oddgp`")
-    texts = errors.map(lambda one: pages.short(one, 3))
-    texts = texts.mask(errors == errors.min(), "**" + texts + "**")
-    return pages.table(["", *texts], texts.itertuples())
+    return pages.table(["", *errors], pages.bold_least(errors, 3).itertuples())
 
 
 def table_of_students(found: dict[str, pd.DataFrame]) -> str:

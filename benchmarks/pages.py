@@ -98,6 +98,12 @@ def short(value: float, digits: int | None = None) -> str:
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:,.{digits}f}")
 
 
+def bold_least(errors: pd.DataFrame, digits: int | None = None) -> pd.DataFrame:
+    """Return numbers as texts, the least of each column in bold."""
+    texts = errors.map(lambda one: short(one, digits))
+    return texts.mask(errors == errors.min(), "**" + texts + "**")
+
+
 def budgets(numbers: Iterable[float]) -> list[str]:
     """Return the heads of columns of evaluations a player."""
     first, *others = (f"{number:g}" for number in numbers)

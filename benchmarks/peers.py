@@ -129,11 +129,6 @@ class ShapiqWorker:
                 "there, or leave --shapiq-python out."
             ) from None
 
-    def close(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.wait()
-
     def explain(
         self,
         approximator: Approximator,
