@@ -55,13 +55,18 @@ class Table:
     @cached_property
     def scores(self) -> InputArray:
         """Normal scores of the ranks among the training part, (n, D)."""
-        ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
-        scores = ranks.fit(self.values[self.parts["training"]]).transform(self.values)
-        return np.clip(scores, -3, 3).astype(np.float32)
+        return normal_scores(self.values[self.parts["training"]])(self.values)
 
     def explained(self) -> IntArray:
         """Return places of the test part, labels 1 and 0 in turns."""
         return in_turns(self.labels, self.parts["test"])
+
+
+def normal_scores(training: FloatArray) -> Callable[[Any], InputArray]:
+    """Return a function of rows: trees see no more, and networks cannot learn from heavy tails."""
+    ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
+    ranks.fit(training)
+    return lambda rows: np.clip(ranks.transform(rows), -3, 3).astype(np.float32)
 
 
 def companies(folder: Path) -> Table:

@@ -223,7 +223,7 @@ class TextCNN(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
-        embedded = self.embedding(tokens).movedim(1, 2)
+        embedded = self.embedding(tokens.long()).movedim(1, 2)
         found = [torch.relu(layer(embedded)).amax(2) for layer in self.convolutions]
         return self.head(torch.cat(found, 1))
 

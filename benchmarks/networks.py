@@ -31,8 +31,7 @@ import torch
 from data_files import FOLDERS
 from fastshap_recipe import LEARNING_RATES, table_network, train_recipe
 from games import FloatArray, ModelGame, relative_error
-from models import adult_rows, companies, news, prepare
-from scipy.stats import norm
+from models import adult_rows, companies, news, normal_scores, prepare
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -168,33 +167,11 @@ def table_task(name: str, options: argparse.Namespace) -> Task:
     else:
         table = (news if name.startswith("news") else companies)(options.data)
         rows = (table.scores if name.endswith("net") else table.values)[table.parts["training"]]
-        read = {} if name.endswith("net") else {"features": NormalScores(rows)}
+        read = {} if name.endswith("net") else {"features": normal_scores(rows)}
     return Task(
         title, explained.model, rows[:n_training], explained.rows, explained.reference,
         {"feature_names": explained.column_names, "groups": explained.groups, **read}, case.exact,
     )  # fmt: skip
-
-
-class NormalScores:
-    """Normal scores of ranks: trees see no more, and networks cannot learn from heavy tails.
-
-    Interpolated between 200 quantiles, in a few microseconds a row.
-    """
-
-    def __init__(self, rows: npt.NDArray[Any]) -> None:
-        at = np.linspace(0, 1, 200)
-        of_ranks = np.clip(norm.ppf(at), -3, 3)
-        self.knots = []
-        for quantiles in np.quantile(rows, at, axis=0).T:  # equal ones have their mean score
-            different, place = np.unique(quantiles, return_inverse=True)
-            self.knots.append((different, np.bincount(place, of_ranks) / np.bincount(place)))
-
-    def __call__(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Return the scores, at most 3 in size."""
-        scores = np.empty(rows.shape, dtype=np.float32)
-        for column, (quantiles, of_ranks) in enumerate(self.knots):
-            scores[:, column] = np.interp(rows[:, column], quantiles, of_ranks)
-        return scores
 
 
 # --- tables ---

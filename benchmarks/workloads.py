@@ -7,7 +7,9 @@ from typing import Any
 import lightgbm
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
+from neighbour_models import TextCNN
 from torch import Tensor, nn
 
 N_WORDS = 500
@@ -48,17 +50,17 @@ class Workload:
     @property
     def masker(self) -> Any:
         """What shap's explainers take as masker."""
-        return _without_words if self.uses_masker else self.background.flatten(1).numpy()
+        if self.uses_masker:
+            return lambda mask, words: (mask * words)[None]
+        return self.background.flatten(1).numpy()
 
     @property
     def options(self) -> dict[str, Any]:
         """The groups of columns that are players, for our explainers of shap."""
         if self.mask is None:
             return {}
-        players = self.mask.flatten().numpy()
-        return {
-            "groups": {str(k): np.flatnonzero(players == k).tolist() for k in np.unique(players)}
-        }
+        columns = pd.Series(self.mask.flatten().numpy())
+        return {"groups": {str(k): list(of) for k, of in columns.groupby(columns).groups.items()}}
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
         """Return the model's outputs for a table, as a user of shap would write it."""
@@ -68,10 +70,6 @@ class Workload:
                 torch.as_tensor(np.asarray(table), dtype=self.rows.dtype).reshape(-1, *shape)
             ).numpy()
         return outputs
-
-
-def _without_words(mask: Any, words: Any) -> Any:
-    return (mask * words)[None]
 
 
 class BoostedTrees(nn.Module):
@@ -84,22 +82,6 @@ class BoostedTrees(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the raw scores, (n,)."""
         return torch.from_numpy(self.booster.predict(x.numpy(), raw_score=True))
-
-
-class TextCNN(nn.Module):
-    """Words, embedded, under convolutions of three widths."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(N_WORDS, 64)
-        self.convolutions = nn.ModuleList(nn.Conv1d(64, 64, width) for width in (3, 4, 5))
-        self.last = nn.Linear(192, 1)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Return scores, (n, 1)."""
-        embedded = self.embedding(words.long()).transpose(1, 2)
-        pooled = [torch.relu(layer(embedded)).amax(dim=2) for layer in self.convolutions]
-        return self.last(torch.cat(pooled, dim=1))
 
 
 class SmallTransformer(nn.Module):
@@ -155,7 +137,7 @@ def _words(make: Callable[[], nn.Module], n_words: int) -> Workload:
 
 WORKLOADS: dict[str, Callable[[], Workload]] = {
     "network of a table, 200 rows": _tabular_network,
-    "text of 100 words": lambda: _words(TextCNN, 100),
+    "text of 100 words": lambda: _words(lambda: TextCNN(N_WORDS, 1, 64, 64, (3, 4, 5)), 100),
     "small transformer": lambda: _words(SmallTransformer, 32),
     "boosted trees, 200 rows": lambda: _boosted_trees(1, 500),
     "the same, 100 background rows": lambda: _boosted_trees(100, 100),

@@ -7,8 +7,8 @@ the sensitivities. Faithfulness is over 100 subsets of a quarter of the players.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from shapley_adapters.aggregation import (
 )
 from shapley_adapters.criteria import Neighbourhood, complexity, faithfulness, sensitivity
 
-from .items import Claim, Comparison, Item, Outcome, Setting, difference
+from .items import Claim, Item, Outcome, Setting, difference
 from .pictures import draw_lines
 
 _COLUMNS = ("max sensitivity", "average sensitivity", "faithfulness", "complexity")
@@ -73,12 +73,6 @@ class _Set:
     budget: int
     accuracy: float
 
-    def classes(self, rows: npt.NDArray[Any]) -> IntArray:
-        """Return the predicted classes."""
-        with torch.no_grad():
-            parts = [self.model(torch.as_tensor(part)) for part in np.array_split(rows, 20)]
-        return torch.cat(parts).argmax(1).numpy()
-
     def of_players(self, attributions: Tensor, is_of_players: bool) -> FloatArray:
         """Return what each player gets, (n, M): the sum of its numbers, or the one they share."""
         flat = attributions.detach().flatten(1).double().numpy()
@@ -86,6 +80,13 @@ class _Set:
         sums = np.zeros((len(flat), player.max() + 1))
         np.add.at(sums.T, player, flat.T)
         return sums / np.bincount(player) if is_of_players else sums
+
+
+def _classes(model: nn.Module, rows: npt.NDArray[Any]) -> IntArray:
+    """Return the predicted classes."""
+    with torch.no_grad():
+        parts = [model(torch.as_tensor(part)) for part in np.array_split(rows, 20)]
+    return torch.cat(parts).argmax(1).numpy()
 
 
 class _TwoSides(nn.Module):
@@ -130,13 +131,12 @@ def _mnist(setting: Setting, n_rows: int, n_pool: int) -> _Set:
             optimizer.step()
     places = np.arange(28) // _BLOCK
     players = (places[:, None] * (28 // _BLOCK) + places)[None, None]
-    explained = _Set(
-        "MNIST", network.eval().requires_grad_(False), x[_N_TRAINED : _N_TRAINED + n_rows],
+    told = _classes(network.eval(), x[_N_TRAINED:])
+    return _Set(
+        "MNIST", network.requires_grad_(False), x[_N_TRAINED : _N_TRAINED + n_rows],
         x[:n_pool], np.zeros((1, 1, 28, 28), np.float32), players,
-        0.1, np.ones(28 * 28, bool), 416, 0.0,
+        0.1, np.ones(28 * 28, bool), 416, float((told == labels[_N_TRAINED:]).mean()),
     )  # fmt: skip
-    told = explained.classes(x[_N_TRAINED:])
-    return replace(explained, accuracy=float((told == labels[_N_TRAINED:]).mean()))
 
 
 def _explainers(explained: _Set, seed: int) -> dict[str, Explain]:
@@ -155,10 +155,7 @@ def _explainers(explained: _Set, seed: int) -> dict[str, Explain]:
 
         return explain
 
-    gradients = {
-        "Integrated Gradients": captum.attr.IntegratedGradients(model),
-        "DeepLIFT": captum.attr.DeepLift(model),
-    }
+    integrated, lift = captum.attr.IntegratedGradients(model), captum.attr.DeepLift(model)
     smooth = captum.attr.NoiseTunnel(captum.attr.InputXGradient(model)).attribute
     return {
         "KernelSHAP (captum)": by(
@@ -170,7 +167,8 @@ def _explainers(explained: _Set, seed: int) -> dict[str, Explain]:
         ),
         "shear": by(Shear(model, seed=seed).attribute, True, **budget, **groups),
         _BASE: by(OddGP(model, seed=seed).attribute, True, **budget, **groups),
-        **{name: by(one.attribute, False, baselines=reference) for name, one in gradients.items()},
+        "Integrated Gradients": by(integrated.attribute, False, baselines=reference),
+        "DeepLIFT": by(lift.attribute, False, baselines=reference),
         "SmoothGrad × input": by(
             smooth, False, nt_type="smoothgrad", nt_samples=20, stdevs=explained.radius
         ),
@@ -195,12 +193,12 @@ def _ava(explained: _Set, explain: Explain, n_neighbors: int) -> Explain:
 
 def _scores(explained: _Set, n_draws: int, seed: int) -> tuple[dict[str, FloatArray], list[str]]:
     """Return the criteria of each row, (4, R), by explainer, and which of these are combined."""
-    rows, classes = explained.rows, explained.classes(explained.rows)
+    rows, classes = explained.rows, _classes(explained.model, explained.rows)
     around = Neighbourhood(explained.radius, n_draws=n_draws, keep="all", columns=explained.movable)
     near, _ = around.around(rows.reshape(len(rows), -1).astype(np.float64), seed)
     shaped = near.reshape(-1, *rows.shape[1:]).astype(rows.dtype)
     owners = np.repeat(classes, n_draws)
-    kept = (explained.classes(shaped) == owners).reshape(near.shape[:2])
+    kept = (_classes(explained.model, shaped) == owners).reshape(near.shape[:2])
 
     def answers(explain: Explain) -> tuple[FloatArray, FloatArray]:
         own = explain(rows, classes)
@@ -237,50 +235,38 @@ def _claims(setting: Setting) -> Outcome:
     """Compare AVA with what it averages, and both simpler aggregates with the simplest member."""
     n_rows, n_draws, n_pool = (4, 2, 30) if setting.is_quick else (16, 4, 100)
     comparisons, settings, note = [], {}, "The poster has no numbers."
-    drawn: Mapping[str, FloatArray] = {}
+    panels = {}
+
+    def below(quantity: str, claim: int, *gaps: FloatArray) -> None:
+        ours, control = (float(np.nanmean(gap)) for gap in gaps)
+        comparisons.append(difference(quantity, ours, control, "below", claim=claim))
+
     for prepare in (_adult, _mnist):
         explained = prepare(setting, n_rows, n_pool)
+        name = explained.name
         scores, members = _scores(explained, n_draws, setting.seed)
-        comparisons += _comparisons(explained.name, scores, members)
-        settings[explained.name] = f"network, accuracy {explained.accuracy:.3f}"
+        for ava in (one for one in scores if one.startswith("AVA")):
+            for column in (0, 1):
+                base = scores[_BASE][column]
+                quantity = f"{name}: {_COLUMNS[column]} of {ava} less that of it"
+                below(quantity, 0, scores[ava][column] - base, scores[_RIVAL][column] - base)
+        simple = {one: of[_COMPLEXITY] for one, of in scores.items()}
+        least = np.min([simple[one] for one in members], axis=0)
+        for method in _SIMPLER:
+            quantity = f"{name}: {method}, less that of the simplest member"
+            below(quantity, 1, simple[method] - least, simple[_MEAN] - least)
+        settings[name] = f"network, accuracy {explained.accuracy:.3f}"
         ava, base = (
-            f"{np.nanmean(scores[name][2]):.2f}"
-            for name in (f"AVA of {_BASE}, 20 neighbours", _BASE)
+            f"{np.nanmean(scores[one][2]):.2f}" for one in (f"AVA of {_BASE}, 20 neighbours", _BASE)
         )
-        note += (
-            f" AVA's faithfulness to the row on {explained.name}: {ava}, that of {_BASE} {base}."
-        )
-        drawn = drawn or scores
+        note += f" AVA's faithfulness to the row on {name}: {ava}, that of {_BASE} {base}."
+        panels[name] = {one: (np.nanmean(of[1]), np.nanmean(of[3])) for one, of in scores.items()}
     settings |= {
         "rows": str(n_rows), "neighbours of each": str(n_draws), "evaluations": "106, of MNIST 416",
         "rows in which AVA looks": str(n_pool),
     }  # fmt: skip
-    points = {
-        name: (np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY]))
-        for name, of_rows in drawn.items()
-    }
-    names = "average sensitivity on Adult", "complexity"
-    return Outcome(comparisons, settings, (note,), partial(draw_lines, {"": points}, *names))
-
-
-def _comparisons(
-    name: str, scores: Mapping[str, FloatArray], members: Sequence[str]
-) -> list[Comparison]:
-    comparisons = []
-
-    def below(quantity: str, gaps: Sequence[FloatArray], claim: int) -> None:
-        ours, control = (float(np.nanmean(gap)) for gap in gaps)
-        comparisons.append(difference(f"{name}: {quantity}", ours, control, "below", claim=claim))
-
-    for ava in (one for one in scores if one.startswith("AVA")):
-        for column in (0, 1):
-            gaps = [one[column] - scores[_BASE][column] for one in (scores[ava], scores[_RIVAL])]
-            below(f"{_COLUMNS[column]} of {ava} less that of it", gaps, 0)
-    simplest = np.min([scores[one][_COMPLEXITY] for one in members], axis=0)
-    for method in _SIMPLER:
-        gaps = [scores[one][_COMPLEXITY] - simplest for one in (method, _MEAN)]
-        below(f"{method}, less that of the simplest member", gaps, 1)
-    return comparisons
+    draw = partial(draw_lines, panels, "average sensitivity", "complexity")
+    return Outcome(comparisons, settings, (note,), draw)
 
 
 ITEMS = (
