@@ -153,11 +153,11 @@ def rule_of_thumb(results: pd.DataFrame) -> str:
 
     def least(good: pd.Series) -> float:
         """Return the smallest budget from which all larger ones reach it, too."""
-        places = [n for n in range(len(good)) if good.iloc[n:].all()]
-        return float(good.index.get_level_values(2)[places[0]]) if places else np.inf
+        from_here = good[::-1].cummin()[::-1]
+        return float(good.index[from_here].get_level_values(2).min()) if good.iloc[-1] else np.inf
 
     def text(budget: float) -> str:
-        return f"{budget:g}" if np.isfinite(budget) else "more"
+        return "more" if np.isinf(budget) else f"{budget:g}"
 
     found = pd.DataFrame(
         {name: holds.groupby(CELL[:2], sort=False).agg(least) for name, holds in reached.items()}

@@ -145,11 +145,9 @@ def fitted_tasks(n_training: int | None, names: Sequence[str]) -> Iterator[Task]
     for name in names or models:
         estimator, x, y = models[name]
         part = int(0.8 * len(x))
-        fitted, training = clone(estimator).fit(x[:part], y[:part]), x[:part].astype(float)
-        yield Task(
-            name, partial(_log_odds, fitted), training[:n_training],
-            x[part:].astype(float)[:_TEST_ROWS], training.mean(axis=0, keepdims=True),
-        )  # fmt: skip
+        fitted, x = clone(estimator).fit(x[:part], y[:part]), x.astype(float)
+        mean, test = x[:part].mean(axis=0, keepdims=True), x[part : part + _TEST_ROWS]
+        yield Task(name, partial(_log_odds, fitted), x[:part][:n_training], test, mean)
 
 
 def _log_odds(fitted: Any, rows: FloatArray) -> FloatArray:
@@ -203,20 +201,18 @@ def labels(task: Task, epochs: int) -> pd.DataFrame:
 
 def by_recipe(task: Task, learning_rate: float, n_evaluations: int) -> tuple[FloatArray, int]:
     """Train the authors' network, which sees columns of mean 0 and spread 1; explain the rows."""
-    features = task.options.get("features", np.asarray)
+    features, predict = task.options.get("features", np.asarray), task.model.predict
     inputs = np.asarray(features(task.training), dtype=np.float64)
-    centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
+    scaler = StandardScaler().fit(inputs)
 
     def read(some: Any) -> torch.Tensor:
-        scaled = np.asarray(features(some), dtype=np.float64) - centre
-        return torch.as_tensor(scaled / np.where(spread > 0, spread, 1.0), dtype=torch.float32)
+        return torch.as_tensor(scaler.transform(features(some)), dtype=torch.float32)
 
-    groups = task.options["groups"].values()
-    player_of_column = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    predict = task.model.predict
+    sizes = [len(group) for group in task.options["groups"].values()]
+    player_of_column = np.repeat(np.arange(len(sizes)), sizes)
     recipe = train_recipe(
         ModelGame(predict, task.training, task.reference, player_of_column), read(task.training),
-        lambda: table_network(inputs.shape[1], len(groups)),
+        lambda: table_network(inputs.shape[1], len(sizes)),
         learning_rate=learning_rate, n_evaluations=n_evaluations, seed=0,
     )  # fmt: skip
     rises = predict(task.rows) - predict(task.reference)
@@ -291,34 +287,27 @@ def table_of_labels(found: dict[str, pd.DataFrame]) -> str:
 
 def table_of_students(found: dict[str, pd.DataFrame]) -> str:
     """Return errors, the least in bold; and thousands of rows from which on students pay."""
-    lines = []
+    errors = pd.DataFrame({name: table["error"] for name, table in found.items()})
+    texts = pages.bold_least(errors, 3)
     for name, table in found.items():
-        cells, best = [], table["error"].idxmin()
-        for student in STUDENTS:
-            line = table.loc[student]
-            mark = "**" * (student == best)
-            pays = [pages.short(line[one] / 1000) for one in ("rows, evaluations", "rows, time")]
-            text = f"{mark}{pages.short(line['error'], 3)}{mark}"
-            cells.append(text + f"; {' / '.join(pays)}" * any(pays))
-        lines.append([name, *cells])
-    return pages.table(["", *(f'`"{student}"`' for student in STUDENTS)], lines)
+        pays = (table[["rows, evaluations", "rows, time"]] / 1000).map(pages.short)
+        joined = "; " + pays.agg(" / ".join, axis=1)
+        texts[name] += joined.where(pays.ne("").any(axis=1), "")
+    texts = texts.T[list(STUDENTS)]
+    return pages.table(["", *(f'`"{student}"`' for student in texts)], texts.itertuples())
 
 
 def table_of_intervals(found: dict[str, pd.DataFrame]) -> str:
     """Return per cent of values in 95 and 68 % intervals, the least honest rows first."""
-    shares = {
-        name: (100 * table[["in 95%", "in 68%"]]).round().astype(int)
-        for name, table in found.items()
-    }
-    rows = pd.DataFrame({name: share["in 95%"] for name, share in shares.items()})
-    lines = []
-    for row in rows.mean(axis=1).sort_values().index:
-        of_row = [tuple(share.loc[row]) for share in shares.values()]
-        # Far too narrow ones are in bold.
-        cells = [f"**{p}** / {q}" if p <= _FAR_TOO_NARROW else f"{p} / {q}" for p, q in of_row]
-        lines.append([row, *cells])
-    first, *others = shares
-    return pages.table(["rows", f"{first}: 95 % / 68 %", *others], lines)
+    shares = {name: (100 * table).round().fillna(0).astype(int) for name, table in found.items()}
+    wide = pd.DataFrame({name: share["in 95%"] for name, share in shares.items()})
+    order = wide.mean(axis=1).sort_values().index
+    narrow = pd.DataFrame({name: share["in 68%"] for name, share in shares.items()}).loc[order]
+    texts = wide.loc[order].astype(str)
+    # Far too narrow ones are in bold.
+    texts = texts.mask(wide <= _FAR_TOO_NARROW, "**" + texts + "**") + " / " + narrow.astype(str)
+    first, *others = texts
+    return pages.table(["rows", f"{first}: 95 % / 68 %", *others], texts.itertuples())
 
 
 PARTS: dict[str, tuple[Callable[[Task, int], pd.DataFrame], Callable[..., str]]] = {
