@@ -239,18 +239,16 @@ def passages(seed: int) -> Row:
 
 
 _CAPTUM = "captum: `ShapleyValueSampling`"
-USERS: dict[Callable[[int], Row], Row] = {
-    torch_network: {"user": "torch network, 13 columns", "by default": _CAPTUM},
-    passages: {"user": "language model, 12 passages", "by default": _CAPTUM},
-    image_through_captum: {"user": "image through captum, 16 squares", "by default": _CAPTUM},
-    boosted: {"user": "XGBoost", "by default": "shap: TreeExplainer"},
-    categories: {"user": "LightGBM with categories", "by default": "shap: TreeExplainer"},
-    missing: {"user": "HistGradientBoosting with NaN", "by default": "shap: TreeExplainer"},
-    many_classes: {"user": "network with 100 classes", "by default": "shap: exact"},
-    image_through_shap: {
-        "user": "image through shap, 8 squares",
-        "by default": "shap: Partition, sums of its pixels",
-    },
+_TREES = "shap: TreeExplainer"
+USERS: dict[Callable[[int], Row], tuple[str, str]] = {
+    torch_network: ("torch network, 13 columns", _CAPTUM),
+    passages: ("language model, 12 passages", _CAPTUM),
+    image_through_captum: ("image through captum, 16 squares", _CAPTUM),
+    boosted: ("XGBoost", _TREES),
+    categories: ("LightGBM with categories", _TREES),
+    missing: ("HistGradientBoosting with NaN", _TREES),
+    many_classes: ("network with 100 classes", "shap: exact"),
+    image_through_shap: ("image through shap, 8 squares", "shap: Partition, sums of its pixels"),
 }
 
 
@@ -266,12 +264,13 @@ def main() -> None:
     runs = [torch_network, missing, image_through_shap] if options.quick else list(USERS)
     rows = []
     for run in runs:
+        user, default = USERS[run]
         try:
-            rows.append(USERS[run] | run(options.seed))
+            rows.append({"user": user, "by default": default, **run(options.seed)})
         except ModuleNotFoundError as lacking:
             if options.docs:
                 raise
-            print(f"SKIPPED {USERS[run]['user']}: {lacking}")
+            print(f"SKIPPED {user}: {lacking}")
     table = pd.DataFrame(rows).sort_values("error", ascending=False)
     print(table[["user", "words"]].to_string(index=False))
     is_refused = table["its error"].isna()

@@ -163,24 +163,22 @@ def table_of_costs(name: str, costs: pd.DataFrame) -> str:
     each = costs["seconds"] if name == "players" else 1e3 * costs["own"] / costs["size"]
     texts = costs.assign(text=each.map(pages.short) + costs["megabytes"].map("; {:,.0f}".format))
     cells = texts.pivot(index="size", columns="estimator", values="text").fillna("")
-    cells = cells[[one for one in ESTIMATORS if one in cells]]
-    heads = {size: [f"{size:,}"] for size in cells.index}
+    cells = cells[[one for one in ESTIMATORS if one in cells]].add_prefix("`").add_suffix("`")
+    sizes = [f"{size:,}" for size in cells.index]
     if name == "players":
-        heads = {size: [f"{size:,}", f"{PER_PLAYER * size + 2:,}"] for size in cells.index}
-    first = ["features", "evaluations"] if name == "players" else ["rows"]
-    lines = ([*heads[size], *row] for size, *row in cells.itertuples())
-    return pages.table([*first, *(f"`{one}`" for one in cells)], lines)
+        cells.insert(0, "evaluations", [f"{PER_PLAYER * size + 2:,}" for size in cells.index])
+    first = "features" if name == "players" else "rows"
+    return pages.table([first, *cells], cells.set_axis(sizes).itertuples())
 
 
 def table_of_batches(costs: dict[str, pd.DataFrame]) -> str:
     """Return megabytes by the size of batches."""
-    of_series = {name: of.set_index("size")["megabytes"] for name, of in costs.items()}
-    sizes = sorted({size for of in of_series.values() for size in of.index}, key=lambda n: n or 1e9)
-    lines = (
-        [name, *(f"{of[size]:,.0f}" if size in of else "" for size in sizes)]
-        for name, of in of_series.items()
-    )
-    return pages.table(["coalitions in a batch", *(size or "default" for size in sizes)], lines)
+    cells = pd.concat(costs).reset_index(names=["series", "place"])
+    wide = cells.pivot(index="series", columns="size", values="megabytes").loc[list(costs)]
+    sizes = sorted(wide, key=lambda n: n or 1e9)
+    texts = wide[sizes].map("{:,.0f}".format).replace("nan", "")
+    head = ["coalitions in a batch", *(size or "default" for size in sizes)]
+    return pages.table(head, texts.itertuples())
 
 
 def main() -> None:

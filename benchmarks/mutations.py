@@ -1,6 +1,6 @@
 """How many random mutants of the shipped code the fast tests catch, and which survive.
 
-    python benchmarks/mutations.py --seed 3 [--mutants 60] [--of captum_ext] [--tests tests/core]
+    python benchmarks/mutations.py --seed 3 [--mutants 60]
 
 First the fast tests run once, with a probe before each statement that a mutant changes: it notes
 which cases run it. Probes and mutants are put in while a module is imported: no file changes. Then
@@ -130,8 +130,6 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", required=True, help="any text")
     parser.add_argument("--mutants", type=int, default=60)
-    parser.add_argument("--of", nargs="+", default=sorted(PACKAGES), choices=sorted(PACKAGES))
-    parser.add_argument("--tests", nargs="+", default=["tests"])
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests, for each mutant")
     parser.add_argument("--survivors", type=int, default=sys.maxsize, help="more of them fail")
     return parser.parse_args(words)
@@ -139,13 +137,13 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 def notes_of(given: argparse.Namespace) -> Path:
     """Return the folder of what the cases run."""
-    return ROOT / "build" / "mutants" / f"{given.seed}-{given.mutants}-{'-'.join(given.of)}"
+    return ROOT / "build" / "mutants" / f"{given.seed}-{given.mutants}"
 
 
 def drawn(given: argparse.Namespace) -> list[Mutant]:
     """Return as many mutants as are asked for, of each kind about as many."""
     by_kind = defaultdict(list)
-    for file in (one for name in given.of for one in sorted(PACKAGES[name].rglob("*.py"))):
+    for file in (one for name in sorted(PACKAGES) for one in sorted(PACKAGES[name].rglob("*.py"))):
         for n, (kind, node, _) in enumerate(changes(ast.parse(file.read_text(encoding="utf-8")))):
             by_kind[kind].append(Mutant(kind, file, n, node.lineno))
     rng = random.Random(given.seed)
@@ -307,9 +305,8 @@ def main() -> int:
 def tried_all(given: argparse.Namespace) -> Counter[str]:
     """Print what became of each mutant, and return how often."""
     if not notes_of(given).exists():
-        words = ["-q", "-n2", "-m", "not slow", *given.tests]
         noting = {"MUTANTS": shlex.join(sys.argv[1:]), "PYTEST_PLUGINS": "benchmarks.mutations"}
-        command = [sys.executable, "-m", "pytest", *words]
+        command = [sys.executable, "-m", "pytest", "-q", "-n2", "-m", "not slow", "tests"]
         subprocess.run(command, env={**os.environ, **noting}, check=False)
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["scipy.stats", "sklearn.ensemble", "shap", "captum.attr"])

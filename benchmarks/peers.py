@@ -23,6 +23,7 @@ from games import BoolArray, FloatArray, LargeGame
 from sklearn.linear_model import LassoCV, Ridge
 
 import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms
+from shapley_adapters.hierarchies.default_trees import tree_of_places
 
 _WORKER = Path(__file__).with_name("shapiq_worker.py")
 
@@ -301,23 +302,9 @@ def with_tree(explainer: type, clustering: FloatArray) -> Explain:
 
 def by_partition(game: CountedGame, budget: int, seed: int) -> Answer:
     """Explain by shap's PartitionExplainer, on a tree that halves the line of the players."""
-    tree = halving_tree(game.game.n_players)
+    n_players = game.game.n_players
+    tree = tree_of_places([np.arange(n_players)], n_players).to_linkage(n_players)
     return with_tree(shap.explainers.Partition, tree)(game, budget, seed)
-
-
-def halving_tree(n_players: int) -> FloatArray:
-    """Return scipy's form of the tree that halves a line, again and again."""
-    merges: list[tuple[float, ...]] = []
-
-    def merge(start: int, end: int) -> int:
-        if end - start == 1:
-            return start
-        middle = start + (end - start + 1) // 2
-        merges.append((merge(start, middle), merge(middle, end), end - start, end - start))
-        return n_players + len(merges) - 1
-
-    merge(0, n_players)
-    return np.array(merges, dtype=np.float64)
 
 
 def by_shapiq(
