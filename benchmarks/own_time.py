@@ -203,8 +203,8 @@ def random_game(n_players: int, n_rows: int) -> CoreGame:
 def solving(options: argparse.Namespace) -> None:
     """Report milliseconds to solve, by number of players and of evaluations, the largest first."""
     estimators: dict[str, Callable[[], Any]] = {
-        "`oddgp`": core.OddGP,
-        "equal weights": lambda: core.OddGP("equal"),
+        "`oddgp`": lambda: core.OddGP(gradients=False),
+        "equal weights": lambda: core.OddGP("equal", gradients=False),
         "least squares": core.LeastSquares,
     }
     n_rows, rows = 2 if options.quick else 20, []
