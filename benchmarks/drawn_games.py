@@ -20,6 +20,7 @@ from games import (
     attention,
     converged,
     in_blocks,
+    shares_of_largest,
 )
 from zoo_games import MODELS
 
@@ -106,10 +107,7 @@ def _pairs(n_players: int, rng: np.random.Generator) -> LargeGame:
 
 def _maximum(n_players: int, rng: np.random.Generator) -> LargeGame:
     numbers = rng.uniform(size=n_players)
-    order = np.argsort(numbers)
-    exact = np.empty(n_players)
-    steps = np.diff(numbers[order], prepend=0.0) / np.arange(n_players, 0, -1)
-    exact[order] = np.cumsum(steps)
+    exact = shares_of_largest(numbers)
     return LargeGame(lambda coalitions: (coalitions * numbers).max(axis=1), exact)
 
 

@@ -328,10 +328,16 @@ def pooling_network(n_players: int, seed: int, n_filters: int = 16) -> LargeGame
     exact[1:] += neighbours / 2
     exact[:-1] += neighbours / 2
     for chosen, strengths, head in zip(reached, activations, heads, strict=True):
-        order = np.argsort(strengths)
-        steps = np.diff(strengths[order], prepend=0.0) / np.arange(n_reached, 0, -1)
-        exact[chosen[order]] += head * np.cumsum(steps)
+        exact[chosen] += head * shares_of_largest(strengths)
     return LargeGame(in_blocks(values, n_players), exact)
+
+
+def shares_of_largest(numbers: FloatArray) -> FloatArray:
+    """Return the Shapley values of the largest number of the players that are present."""
+    order, exact = np.argsort(numbers), np.empty(len(numbers))
+    steps = np.diff(numbers[order], prepend=0.0) / np.arange(len(numbers), 0, -1)
+    exact[order] = np.cumsum(steps)
+    return exact
 
 
 def attention(n_players: int, seed: int, n_heads: int = 4) -> LargeGame:

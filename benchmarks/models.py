@@ -187,7 +187,7 @@ class Margin:
 
 # --- perceptrons ---
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "softplus": nn.Softplus}
 Parts = Mapping[str, npt.NDArray[Any]]
 """The training, validation and test part of something."""
 

@@ -1,23 +1,11 @@
 """All items, in the order of the papers."""
 
-from . import (
-    neighbours,
-    poster,
-    shapr,
-    shear,
-    shear_criteo,
-    simshap_images,
-    simshap_iris,
-    simshap_tables,
-)
+from importlib import import_module
 
-ITEMS = (
-    *shear.ITEMS,
-    *shear_criteo.ITEMS,
-    *neighbours.ITEMS,
-    *simshap_tables.ITEMS,
-    *simshap_iris.ITEMS,
-    *simshap_images.ITEMS,
-    *poster.ITEMS,
-    *shapr.ITEMS,
-)
+from .items import Item
+
+_MODULES = "shear shear_criteo neighbours simshap_tables simshap_iris simshap_images poster shapr"
+
+ITEMS: list[Item] = [
+    item for name in _MODULES.split() for item in import_module(f".{name}", __package__).ITEMS
+]

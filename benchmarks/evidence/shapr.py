@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -132,24 +131,18 @@ def _restricted_regression(row: Any) -> Any:
     # A feature is in only if all features of earlier layers are.
     allowed = [s for s in every if all(i in s for j in s for i in np.flatnonzero(layer < layer[j]))]
     counts = Counter(map(len, allowed))
-    weights = [_weight(len(s), counts[len(s)], n_features) for s in allowed]
+    sizes = np.array(list(map(len, allowed[1:-1])))  # the first and the last are met exactly
+    weights = (n_features - 1) / (sizes * (n_features - sizes) * [counts[size] for size in sizes])
     design = np.array([[i in s for i in range(n_features)] for s in allowed], dtype=float)
     values = np.array([_expected(row, list(s)) if s else _MEAN_OUTCOME for s in allowed])
     # v(∅) is the intercept, and the values sum to v(N).
     total = values[-1] - values[0]
     inner = slice(1, -1)
-    roots = np.sqrt(np.array(weights[inner]))[:, None]
+    roots = np.sqrt(weights)[:, None]
     centred = roots * (design[inner, :-1] - design[inner, -1:])
     targets = roots[:, 0] * (values[inner] - values[0] - design[inner, -1] * total)
     found = np.linalg.lstsq(centred, targets, rcond=None)[0]
     return np.append(found, total - found.sum())
-
-
-def _weight(size: int, n_of_size: int, n_features: int) -> float:
-    if size in (0, n_features):
-        return 0.0  # they are met exactly
-    kernel = (n_features - 1) / (comb(n_features, size) * size * (n_features - size))
-    return kernel * comb(n_features, size) / n_of_size
 
 
 def _expected(row: Any, given: list[int]) -> float:

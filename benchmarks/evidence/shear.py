@@ -24,9 +24,8 @@ import scipy.stats
 import torch
 from data_files import parts
 from games import FloatArray, TabulatedGame, all_coalitions, core_game, kernel_draws
-from models import ExplainedModel
-from network_training import Explained, LabelArray, accuracy, trained_network
-from torch import nn
+from models import ExplainedModel, explained_perceptron
+from network_training import Explained, LabelArray
 
 import captum_ext
 from shapley_adapters.criteria import absolute_error, faithfulness, monotonicity, ranking_accuracy
@@ -104,21 +103,12 @@ def explained_table(
     scaled = (encoded - of_training.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     inputs = {part: scaled[rows].astype(np.float32) for part, rows in indices.items()}
     targets = {part: labels[rows] for part, rows in indices.items()}
-    make = partial(_softplus_network, scaled.shape[1])
-    network = trained_network(
-        f"{table.name}-softplus", make, inputs, targets, setting.cache, setting.seed
+    rows, groups = inputs["test"][:n_rows], {str(name): list(of) for name, of in blocks.items()}
+    trained = explained_perceptron(
+        table.name, inputs, targets, rows, groups, setting.cache, "softplus", setting.seed
     )
-    rows = inputs["test"][:n_rows]
-    groups = {str(name): list(block) for name, block in blocks.items()}
-    known = accuracy(network, inputs["test"], targets["test"])
-    model = Explained(network, is_margin=is_margin)
-    return ExplainedTable(model, rows, np.zeros_like(rows[:1]), groups, known, table)
-
-
-def _softplus_network(n_columns: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(n_columns, 64), nn.Softplus(), nn.Linear(64, 64), nn.Softplus(), nn.Linear(64, 2)
-    )
+    model = Explained(trained.model.network, is_margin=is_margin)
+    return ExplainedTable(model, rows, np.zeros_like(rows[:1]), groups, trained.accuracy, table)
 
 
 Estimate = Callable[[TabulatedGame, int, np.random.Generator], FloatArray]
