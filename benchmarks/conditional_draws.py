@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pages
 import shap
+from games import relative_error, share_inside
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from shap_ext.maskers import Gaussian
@@ -44,11 +45,11 @@ def coverage(method: str, n_draws: int, n_games: int) -> tuple[float, float, flo
         budget = 1000 if name == "enumeration" else 100
         explainer(data[:2], max_evals=budget, silent=True)
         estimate = explainer.last_estimate
-        low, high = estimate.interval()
         exact = normal_shapley_values(data[:2], data.mean(axis=0), np.cov(data.T), model.expected)
-        inside.append(((low[..., 0] <= exact) & (exact <= high[..., 0])).mean())
-        errors.append(np.abs(estimate.values[..., 0] - exact).sum() / np.abs(exact).sum())
-    return np.mean(inside), np.std(inside) / np.sqrt(n_games), np.mean(errors)
+        inside.append(share_inside(estimate, exact, slack=0))
+        errors.append(relative_error(estimate.values[..., 0], exact))
+    spread = np.std(inside) / np.sqrt(n_games)
+    return float(np.mean(inside)), float(spread), float(np.mean(errors))
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ attention. Each is drawn by a seed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -95,11 +96,8 @@ class ModelGame:
 
     def of_row(self, row: int, coalitions: BoolArray) -> FloatArray:
         """Return the values, (C,), of coalitions, (C, M), of one row."""
-        values = np.empty(len(coalitions))
-        for start in range(0, len(coalitions), _BATCH):
-            batch = slice(start, start + _BATCH)
-            values[batch] = self.of_pairs(np.array([row]), coalitions[batch])
-        return values
+        of_row = partial(self.of_pairs, np.array([row]))
+        return in_blocks(of_row, _MOST_NUMBERS // _BATCH)(coalitions)
 
     def of_pairs(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
         """Return the values, (P,), of rows, (P,) or (1,), and coalitions, (P, M), in one batch."""

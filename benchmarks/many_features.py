@@ -83,9 +83,8 @@ def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
             if found is not None:
                 n_found = len(top & set(np.argsort(-np.abs(found.values))[:10]))
                 taken = taken_and_given(game, found.values)[0] / best
-                inside = np.nan if found.inside is None else found.inside.mean()
                 error = relative_error(found.values, game.exact)
-                line = (task, n_players, each, name, seed, error, n_found, taken, inside)
+                line = (task, n_players, each, name, seed, error, n_found, taken, found.inside)
                 lines.append(line)
         print(f"measured: {task}, {n_players} players", flush=True)
     scored = ["error", "top 10", "deletion", "coverage"]

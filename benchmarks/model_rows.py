@@ -39,7 +39,7 @@ import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
-from games import LargeGame
+from games import LargeGame, share_inside
 from matplotlib.figure import Figure
 from peers import APPROXIMATORS, PEERS, Explain, ShapiqWorker, by_shapiq, explain
 from sklearn.ensemble import RandomForestRegressor
@@ -50,8 +50,8 @@ from sklearn.svm import SVR
 import shap_ext  # noqa: F401 # it registers our algorithms
 
 FloatArray = npt.NDArray[np.float64]
-Answer = tuple[FloatArray, FloatArray | None]
-"""Attributions, (R, M), and whether intervals hold the true ones, if there are any."""
+Answer = tuple[FloatArray, float]
+"""Attributions, (R, M), and the share of the true ones in intervals, if there are any."""
 
 PANELS = ((12, 1), (12, 10), (12, 100), (12, 1000), (30, 100), (60, 100))
 """Features and background rows."""
@@ -167,7 +167,7 @@ def by_peer(peer: Explain) -> Callable[[Task, int], Answer]:
             if answer is None:
                 raise ValueError("the budget is refused")
             found.append(answer.values)
-        return np.array(found), None
+        return np.array(found), np.nan
 
     return explain_rows
 
@@ -189,7 +189,7 @@ def by_sampling(task: Task, n_rows: int) -> Answer:
         total += sampling.attribute(
             rows, baselines=baseline[None], n_samples=n_samples, perturbations_per_eval=64
         ).numpy()
-    return total / task.n_background, None
+    return total / task.n_background, np.nan
 
 
 def by_oddgp(*, on_all: bool) -> Callable[[Task, int], Answer]:
@@ -204,10 +204,7 @@ def by_oddgp(*, on_all: bool) -> Callable[[Task, int], Answer]:
         estimate = explainer.last_estimate
         if estimate.model_rows.max() > n_rows:
             raise RuntimeError(f"{estimate.model_rows.max()} rows of the model, not {n_rows}")
-        lower, upper = estimate.interval()
-        rounding = 1e-9
-        inside = (lower[..., 0] - rounding <= task.truth) & (task.truth <= upper[..., 0] + rounding)
-        return found, inside
+        return found, share_inside(estimate, task.truth)
 
     return explain
 
@@ -248,9 +245,8 @@ def measure(
             error = coverage = np.nan
             # Refused: the budget is too small for the method.
             with contextlib.suppress(ValueError):
-                found, inside = method(task, per_feature * n_features)
+                found, coverage = method(task, per_feature * n_features)
                 error = task.error(found)
-                coverage = np.nan if inside is None else inside.mean()
             cell = (n_features, n_background, kind)
             lines.append((*cell, per_feature, name, error, coverage))
         print(f"{kind}, {n_features} features, {n_background:,} background rows", flush=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import shap
-from games import BoolArray, FloatArray, LargeGame
+from games import BoolArray, FloatArray, LargeGame, share_inside
 from sklearn.linear_model import LassoCV, Ridge
 
 import shap_ext  # noqa: F401  makes shap.Explainer know our algorithms
@@ -186,12 +186,12 @@ class Answer:
     ----------
     values : array, (M,)
         Attributions.
-    inside : array of bool, (M,), optional
-        Whether 95 % intervals hold the Shapley values.
+    inside : float
+        The share of Shapley values in 95 % intervals.
     """
 
     values: FloatArray
-    inside: BoolArray | None = None
+    inside: float = np.nan
 
 
 class CountedGame:
@@ -234,10 +234,9 @@ def by_ours(algorithm: str, game: CountedGame, budget: int, seed: int) -> Answer
     masker = shap.maskers.Independent(background)
     explainer = shap.Explainer(game, masker, algorithm=algorithm, seed=seed)
     values = np.asarray(explainer(row, max_evals=limit_of(budget), silent=True).values)[0]
-    lower, upper = explainer.last_estimate.interval()
-    exact, rounding = game.game.exact, 1e-9 * np.abs(game.game.exact).sum()
-    inside = (lower[0, :, 0] - rounding <= exact) & (exact <= upper[0, :, 0] + rounding)
-    return Answer(values, inside)
+    exact = game.game.exact[None]
+    rounding = 1e-9 * np.abs(exact).sum()
+    return Answer(values, share_inside(explainer.last_estimate, exact, slack=rounding))
 
 
 def by_lasso(game: CountedGame, budget: int, seed: int) -> Answer:
