@@ -147,3 +147,27 @@ def test_intervals_hold_where_effects_depend_on_how_many_players_are_present():
         low, high = estimate(game, core.OddGP(), round(1.8 * N_PLAYERS)).interval()
         held.append(((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean())
     assert np.mean(held) > 0.9
+
+
+@pytest.mark.filterwarnings(FEW)
+@pytest.mark.parametrize(("per_player", "most"), [(1, 0.95), (1.5, 0.7), (1.9, 0.5)])
+def test_games_that_saturate_at_a_third_of_the_players_are_told_from_equal_shares(per_player, most):
+    """And their mirrors, which change with the last third; by their integral."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    errors, held = [], []
+    for seed in range(6):
+        rates = np.random.default_rng(seed).exponential(size=N_PLAYERS)
+        rates *= 3 * np.log(100) / rates.sum()
+        absent = 1 + (nodes[:, None] + 1) / 2 * np.expm1(-rates)
+        exact = weights / 2 @ (-np.expm1(-rates) * absent.prod(axis=1, keepdims=True) / absent)
+        for game in (
+            lambda z, r=rates: -np.expm1(z @ -r),
+            lambda z, r=rates: np.exp(z @ r - r.sum()),
+        ):
+            found = estimate(game, core.OddGP(), round(per_player * N_PLAYERS), seed)
+            low, high = found.interval()
+            off = np.abs([found.values[0, :, 0] - exact, exact.mean() - exact]).sum(axis=1)
+            errors.append(off[0] / off[1])
+            held.append(((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean())
+    assert np.mean(errors) < most
+    assert np.mean(held) > 0.8

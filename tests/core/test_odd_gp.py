@@ -400,6 +400,28 @@ def test_single_players_come_first_only_where_they_say_much():
     assert counts[1] < counts[0] == n_players
 
 
+@pytest.mark.parametrize("budget", [14, 40, 60, 81])
+def test_halves_that_say_nothing_give_way_to_blocks_of_all_players(budget):
+    """A row that the first halves saturate, one that they do not start, and one of sums."""
+    n_players, estimator = 40, core.OddGP()
+    ends = np.arange(2)[:, None] * np.ones((1, n_players), dtype=int) > 0
+    request = DesignRequest(n_players, budget, budget, np.random.default_rng(0), ends)
+    design = estimator.design(request)
+    assert design.n_before_choice == 8
+    coalitions = design.table.coalitions[0, :8]
+    rows = np.stack([coalitions.any(axis=1), coalitions.all(axis=1), coalitions.mean(axis=1)])
+    additive, flat = estimator.chosen_designs(design, rows[:, :, None].astype(float))
+    assert (additive[0].tolist(), flat[0].tolist()) == ([2], [0, 1])
+    for _, chosen in (additive, flat):
+        assert chosen.n_before_choice == 0
+        assert budget - 1 <= len(chosen.table.coalitions[0]) <= budget
+        np.testing.assert_array_equal(chosen.table.coalitions[0, :8], coalitions)
+    blocks = flat[1].draws.members
+    assert flat[1].draws.is_paired and len(blocks) == (budget - 8) // 2
+    np.testing.assert_array_equal(blocks.sum(axis=0), 1)
+    assert np.ptp(blocks.sum(axis=1)) <= 1
+
+
 def test_estimators_without_such_designs_say_so():
     estimator: Any = core.RandomOrder()
     with pytest.raises(InvalidArgumentError, match="RandomOrder has no designs that leave"):

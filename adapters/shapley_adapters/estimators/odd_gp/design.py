@@ -1,10 +1,16 @@
 """Which coalitions are evaluated.
 
-Below two evaluations a player, all are halves of the players; from one on, every eighth has a
-random size, because halves alone do not say how far effects depend on it. From two on, coalitions
-have their complements: single players first, which make games of pairs exact. With more pairs, the
-first ones are single players and halves, and say whether the effects of single players are those in
-halves:
+Below two evaluations a player, halves of the players come first, and say whether further ones would
+say anything:
+
+* they would: from one evaluation a player on, every eighth has a random size, because halves alone
+  do not say how far effects depend on it;
+* they would not, as in games that change only where few or nearly all players are present: all
+  players are shared out into as many small blocks as find room with their complements.
+
+From two on, coalitions have their complements: single players first, which make games of pairs
+exact. With more pairs, the first ones are single players and halves, and say whether the effects of
+single players are those in halves:
 
 * they are alike: single players come first;
 * they are not, as in texts, votes or maxima: halves come first, until there is room for both.
@@ -30,6 +36,16 @@ from .search import MOST, first_of_each_pair, searched_pairs
 _DECIDING = 4
 """Pairs of halves, and of single players, that decide which of them come first: a quarter of the
 players if there is room, and no fewer than so many."""
+
+_FIRST_HALVES, _FEWEST_BLOCKS = 6, 3
+"""Halves alone that decide whether blocks follow, and blocks that must find room. Two blocks would
+be the complements of each other."""
+
+_FLAT = 0.04
+"""Variance of values at halves, over the least that effects without interactions have, below which
+halves say little. In games that saturate at a third of the players it mostly is, at half of them
+often; elsewhere it is mostly above 1. Blocks then have .2 to .7 of the errors of halves, from one
+evaluation a player on."""
 
 _BOTH = 1.5
 """Pairs a player from which there is room for all single players and for halves. Measured on texts
@@ -75,6 +91,13 @@ def chosen_values(n_players: int, n_values: int, rng: np.random.Generator) -> Co
     return members[first_of_each_pair(members)][:n_values]
 
 
+def chosen_blocks(n_players: int, n_blocks: int, rng: np.random.Generator) -> CoalitionArray:
+    """Return coalitions among which all players are shared out, (n, M)."""
+    block_of = rng.permutation(np.arange(n_players) * n_blocks // n_players)
+    blocks: CoalitionArray = block_of == np.arange(n_blocks)[:, None]
+    return blocks
+
+
 def chosen_halves(n_players: int, n_values: int, rng: np.random.Generator) -> CoalitionArray:
     """Return halves of the players, (n, M): rows of Hadamard matrices.
 
@@ -97,6 +120,11 @@ def chosen_halves(n_players: int, n_values: int, rng: np.random.Generator) -> Co
 def are_pairs(n_players: int, n_values: int) -> bool:
     """Return whether so many evaluations, beside the ends, pay for a pair for each player."""
     return n_values >= 2 * n_players
+
+
+def n_before_blocks(n_values: int) -> int:
+    """Return how many halves say whether blocks follow them; 0 where these find no room."""
+    return _FIRST_HALVES * (n_values >= _FIRST_HALVES + 2 * _FEWEST_BLOCKS)
 
 
 def may_take_twos(n_players: int, n_pairs: int) -> bool:
@@ -206,6 +234,22 @@ def effects_are_alike(
     found = (halves**2).mean(axis=1)
     are_alike = (found >= _LEAST_SQUARES * expected) & (found <= _MOST_SQUARES * expected)
     return are_alike.mean(axis=1) >= 0.5
+
+
+def halves_say_little(halves: ValueArray, ends: ValueArray, n_players: int) -> BoolArray:
+    """Return whether values at halves hardly differ, so that effects show elsewhere, (R,).
+
+    Parameters
+    ----------
+    halves, ends : arrays, (R, n, K) and (R, 2, K)
+        The values of the game at halves, and at no and all players.
+    n_players : int
+        M.
+    """
+    # Where players do not interact, the variance is least if their effects are equal.
+    least = ((ends - halves.mean(axis=1, keepdims=True)) ** 2).mean(axis=1) / n_players
+    is_flat = halves.var(axis=1, ddof=1) < _FLAT * least
+    return is_flat.mean(axis=1) >= 0.5
 
 
 def _with_random_sizes(

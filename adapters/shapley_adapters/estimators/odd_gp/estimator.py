@@ -29,11 +29,14 @@ from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations
 from ..value_errors import ValueErrors
 from .design import (
     are_pairs,
+    chosen_blocks,
     chosen_pairs,
     chosen_values,
     effects_are_alike,
     halves_count_most,
+    halves_say_little,
     may_take_twos,
+    n_before_blocks,
     n_before_choice,
 )
 from .fitting import LEARNED_FROM, SEARCHED
@@ -105,7 +108,7 @@ class OddDesign(Design):
     of_others : CoalitionDraws, optional
         The pairs of rows whose first values ask for others.
     n_first : int
-        How many of the first pairs say which.
+        How many of the first pairs, or coalitions alone, say which.
     distances : array of arrays, (R,), optional
         The distances between the players of each row on its graph.
     """
@@ -356,7 +359,15 @@ class OddGP(Estimator[OddDesign]):
         wanted = request.interactions
         if not (may_end or wanted or are_pairs(n_players, n_values)):
             members = chosen_values(n_players, n_values, rng)
-            return designed(select_draws(request, members, paired=False))
+            found = designed(select_draws(request, members, paired=False))
+            n_left = request.budget - len(request.known)
+            n_first = n_before_blocks(n_left)
+            if not n_first:
+                return found
+            known = np.concatenate([request.known, members[:n_first]])
+            blocks = chosen_blocks(n_players, (n_left - n_first) // 2, rng)
+            of_others = select_draws(replace(request, known=known), blocks, paired=True)
+            return replace(found, of_others=of_others, n_first=n_first)
         n_pairs, state = n_values // 2, copy.deepcopy(rng)
         are_halves = False
         if wanted is not None and wanted.are_semivalues:
@@ -378,7 +389,10 @@ class OddGP(Estimator[OddDesign]):
         if design.of_others is None:
             raise InvalidArgumentError("The design leaves no choice.")
         n_pairs, n_players = draws.members.shape
-        if may_take_twos(n_players, n_pairs):
+        if not draws.is_paired:
+            halves = values[:, draws.positions[:n_first, 0]]
+            ask = halves_say_little(halves, values[:, :2], n_players)
+        elif may_take_twos(n_players, n_pairs):
             ask = are_of_pairs(_games_of_part(design, values, EVEN, None, n_first))
         else:
             odds, n_halves = _games_of_part(design, values, ODD, None, n_first).values, n_first // 2
