@@ -150,7 +150,7 @@ def test_intervals_hold_where_effects_depend_on_how_many_players_are_present():
 
 
 @pytest.mark.filterwarnings(FEW)
-@pytest.mark.parametrize(("per_player", "most"), [(1, 0.95), (1.5, 0.7), (1.9, 0.5)])
+@pytest.mark.parametrize(("per_player", "most"), [(1, 0.95), (1.5, 0.7), (1.9, 0.5), (2.5, 0.4)])
 def test_games_that_saturate_at_a_third_of_the_players_are_told_from_equal_shares(per_player, most):
     """And their mirrors, which change with the last third; by their integral."""
     nodes, weights = np.polynomial.legendre.leggauss(60)

@@ -398,6 +398,8 @@ class OddGP(Estimator[OddDesign]):
             odds, n_halves = _games_of_part(design, values, ODD, None, n_first).values, n_first // 2
             halves, singles = odds[:, 1 : n_halves + 1], odds[:, n_halves + 1 :]
             ask = ~effects_are_alike(halves, singles, odds[:, :1], n_players)
+            at_halves = values[:, draws.positions[:n_halves].ravel()]
+            ask &= ~halves_say_little(at_halves, values[:, :2], n_players)
         parts = (draws, np.flatnonzero(~ask)), (design.of_others, np.flatnonzero(ask))
         return [
             (rows, design.subset_rows(rows).with_draws(of_rows))
