@@ -404,9 +404,7 @@ def test_single_players_come_first_only_where_they_say_much():
 def test_halves_that_say_nothing_give_way_to_blocks_of_all_players(budget):
     """A row that the first halves saturate, one that they do not start, and one of sums."""
     n_players, estimator = 40, core.OddGP()
-    ends = np.arange(2)[:, None] * np.ones((1, n_players), dtype=int) > 0
-    request = DesignRequest(n_players, budget, budget, np.random.default_rng(0), ends)
-    design = estimator.design(request)
+    design = estimator.design(request_of(n_players, budget))
     assert design.n_before_choice == 8
     coalitions = design.table.coalitions[0, :8]
     rows = np.stack([coalitions.any(axis=1), coalitions.all(axis=1), coalitions.mean(axis=1)])
