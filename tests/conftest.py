@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 # Before NumPy and torch read them: workers that run side by side have one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -51,6 +52,14 @@ def pytest_collection_finish():
     """Spare the garbage collector what lives as long as the tests: modules and test items."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Draw each test's figures on new ones."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(autouse=True)

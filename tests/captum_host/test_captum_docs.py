@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import captum.attr
-import matplotlib.pyplot as plt
 import pytest
 import torch
 from torch import nn
@@ -43,7 +42,6 @@ def test_the_example_of_language_models_runs(method):
     # "a mat" or three new tokens by "the cat sat on", with the mark at the start or without
     n_tokens, n_words = names["result"].token_attr.shape
     assert n_tokens in {2, 3} and n_words in {4, 5}
-    plt.close("all")
 
 
 def rows_of(method, x, **arguments):

@@ -2,7 +2,6 @@
 
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -93,7 +92,6 @@ def test_values_are_bit_for_bit_those_of_attribute():
     axes = found.plot(max_display=4)
     assert [text.get_text() for text in axes.get_yticklabels()] == list(table.index[:4])
     assert axes.get_xlabel() == "attribution, with 95 % intervals"
-    plt.close("all")
 
 
 def test_coalitions_without_a_value_get_another():

@@ -15,12 +15,6 @@ HEIGHT, WIDTH = 6, 8
 draw = captum_ext.visualize_image_attr_with_error
 
 
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
-
-
 def image(channels=3, seed=0):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(HEIGHT, WIDTH, channels))

@@ -11,12 +11,6 @@ from shapley_adapters.errors import InvalidArgumentError
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def nodes_and_edges(axes):
     nodes, edges = None, None
     for collection in axes.collections:

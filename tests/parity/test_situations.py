@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import lightgbm
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -1091,5 +1090,4 @@ SITUATIONS = [*FEW, *EXPLAINED, *CAPTUM, *LANGUAGE, *RANDOM, *REMOTE, *DEPENDENT
 def test_situation(row, monkeypatch, capfd):
     monkeypatch.setattr(remote, "_FIRST_WAIT", 0.005)
     row.right(row.call)
-    plt.close("all")
     assert "NULL" not in capfd.readouterr().err  # which shap's C code prints

@@ -3,7 +3,6 @@
 import copy
 import pickle
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -329,4 +328,3 @@ def test_one_row_keeps_the_name_of_its_output_in_copies_and_products():
         np.testing.assert_allclose(changed.error_std, abs(scale) * row.error_std)
         assert changed.call is row.call
     assert shap_ext.plots.waterfall(row, show=False).patches
-    plt.close("all")

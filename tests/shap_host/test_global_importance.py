@@ -1,6 +1,5 @@
 """Global importance through shap: right values, honest error bars, and arguments."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -240,7 +239,6 @@ def test_tables_plots_and_several_outputs():
     explanation = found.to_explanation(output=0)
     np.testing.assert_allclose(explanation.upper_bounds, found.interval()[1][:, 0])
     shap.plots.bar(explanation, show=False)
-    plt.close("all")
 
 
 HALF, SQUARED = LABELS[:50], {"kind": "loss", "loss": "squared_error"}

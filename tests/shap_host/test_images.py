@@ -1,6 +1,5 @@
 """shap's Image masker: values, blur and inpainting, several images in one call, plots."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import shap
@@ -202,7 +201,6 @@ def test_superpixels_by_labels_are_drawn_as_images(shape, n_outputs):
             of_label.reshape(2, -1, *outputs).sum(axis=1), of_groups.values[:, index], atol=1e-12
         )
     shap.image_plot(whole, show=False)
-    plt.close("all")
 
 
 def test_labels_that_do_not_fit_are_refused():

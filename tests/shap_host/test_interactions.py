@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -284,7 +283,6 @@ def test_objects_of_shapiq_hold_the_same_numbers(index):
         assert found.values.sum() == pytest.approx(model(rows())[1])
         shapiq.network_plot(found, show=False)
         found.plot_force(show=False)
-        plt.close("all")
 
 
 def test_estimates_without_interactions_and_a_missing_shapiq_are_named(monkeypatch):
@@ -328,7 +326,6 @@ def test_semivalues_are_explanations(name):
         np.testing.assert_allclose(values, semivalues_by_sizes(shares, 5, value), atol=1e-10)
     assert explanation.error_std.shape == explanation.values.shape
     shap.plots.bar(explanation[..., 0], show=False)
-    plt.close("all")
     # The call after it has Shapley values again.
     explain(X, max_evals=32, check_additivity=True)
 

@@ -75,13 +75,6 @@ def sv(request):
         return explained(request.param)
 
 
-@pytest.fixture(autouse=True)
-def closed_figures():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 def drawn():
     """Render the current figure and return its visible words."""
     figure = plt.gcf()

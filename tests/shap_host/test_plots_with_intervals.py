@@ -45,10 +45,8 @@ def explanation(n_rows=N_ROWS, seed=0, **fields):
 
 
 @pytest.fixture(autouse=True)
-def closed_figures():
-    np.random.seed(0)  # noqa: NPY002  shap's jitter uses it
-    yield
-    plt.close("all")
+def jitter():
+    np.random.seed(0)  # noqa: NPY002  shap's uses it
 
 
 def segments(axes):

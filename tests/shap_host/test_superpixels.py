@@ -1,6 +1,5 @@
 """Images by segments: values, backgrounds, painting, plots, bad input."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -322,7 +321,6 @@ def test_plots_take_them_without_a_further_call(shape, n_outputs):
     np.testing.assert_array_equal(
         one.axes[2].images[1].get_array(), panels[n_columns + 2].images[1].get_array()
     )
-    plt.close("all")
 
 
 @pytest.mark.parametrize(("factor", "width"), [(0, 0), (0, 0.2), (-1, 0.2), (1, 0)])
@@ -346,4 +344,3 @@ def test_zeros_and_one_sign_are_drawn(factor, width):
     assert errors.get_clim() == pytest.approx((0, width or high))
     given = shap_ext.plots.image(found, vmax=3, show=False)
     assert given.axes[1].images[1].get_clim() == (-3, 3)
-    plt.close("all")
