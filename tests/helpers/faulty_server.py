@@ -5,7 +5,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.error import HTTPError
@@ -16,8 +16,8 @@ import numpy as np
 class FaultyServer:
     """Answers POST requests with the outputs of `model`; a context manager.
 
-    Each request waits `latency` seconds. `faults` are the shares of requests by what goes wrong, or
-    what goes wrong with the first requests, one after the other (None: nothing):
+    Each request waits `latency` seconds. `faults` are what goes wrong with the first requests, one
+    after the other (None: nothing):
 
     - a number: this status instead of an answer, with `Retry-After` if `retry_after` is given;
     - "truncated": the body ends in its middle; "short": a row is missing; "wide": rows have another
@@ -31,15 +31,13 @@ class FaultyServer:
     def __init__(
         self,
         model: Callable[[Any], Any],
-        faults: Mapping[Any, float] | Sequence[Any] = (),
+        faults: Sequence[Any] = (),
         latency: float = 0.0,
         late: float = 1.0,
         retry_after: str | None = None,
-        seed: int = 0,
     ) -> None:
         self.model, self.latency, self.late, self.retry_after = model, latency, late, retry_after
-        self.faults = dict(faults) if isinstance(faults, Mapping) else list(faults)
-        self.rng, self.lock = np.random.default_rng(seed), threading.Lock()
+        self.faults, self.lock = list(faults), threading.Lock()
         self.calls: list[tuple[float, Any]] = []
         self.paid: Counter[bytes] = Counter()
         self.running, self.most_running = 0, 0
@@ -65,7 +63,7 @@ class FaultyServer:
     def handle(self, request):
         rows = np.array(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
         with self.lock:
-            fault = self.next_fault()
+            fault = self.faults.pop(0) if self.faults else None
             self.calls.append((time.monotonic(), fault))
             self.running += 1
             self.most_running = max(self.most_running, self.running)
@@ -88,16 +86,6 @@ class FaultyServer:
             request.send_header("Retry-After", self.retry_after)
         request.end_headers()
         request.wfile.write(body[: len(body) // 2] if fault == "truncated" else body)
-
-    def next_fault(self):
-        if isinstance(self.faults, list):
-            return self.faults.pop(0) if self.faults else None
-        chance = self.rng.random()
-        for fault, share in self.faults.items():
-            chance -= share
-            if chance < 0:
-                return fault
-        return None
 
     @property
     def n_paid_twice(self):
