@@ -24,11 +24,10 @@ from shapley_adapters.errors import (
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.conditional_games import Quadratic, correlated_rows
 from tests.helpers.estimator_table import OF_KINDS
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 B, DRAWS = 2, 3
 X = examples(B, 4)
 BACKGROUND = examples(DRAWS, 4, seed=5)

@@ -19,14 +19,13 @@ from tests.helpers.language_models import (
     prompts_of_passes,
     transformer,
 )
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 transformers = pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 PROMPT, TARGET, OTHER = "the cat sat on", "a mat slowly", "the dog"
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 START = 2
 
 

@@ -12,11 +12,10 @@ from torch import nn
 from captum_ext import Exact, PerExample
 from tests.captum_host.networks import oracle
 from tests.helpers.estimator_table import OF_KINDS
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
 REFERENCE = torch.tensor([[0, 0, 7, 0]])
 

@@ -26,11 +26,10 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, oracle
 from tests.helpers.estimator_table import OF_KINDS
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
 EDGE_WEIGHTS = torch.tensor([0.5, 1.0, -1.0, 2.0], dtype=torch.float64)
 X = examples(5, 4)

@@ -19,11 +19,10 @@ from tests.captum_host.test_language_models import (
     log_probabilities,
 )
 from tests.helpers import graph_oracles as oracle
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 METHODS: dict[str, tuple[Any, dict[str, Any], Any]] = {
     "L": (LShapley, {"order": 1}, lambda graph, v: oracle.l_shapley(graph, v, 1)),
     "C, regression": (

@@ -5,7 +5,7 @@ import torch
 
 from captum_ext import Exact, RandomOrder, Shear
 from tests.captum_host.networks import examples, network, oracle
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT, Tolerances
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -15,7 +15,6 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 # All tests with few features have budgets that pay for all coalitions, so that each method is
 # exact. Sums of at most 2^6 values of order one, in float64.
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 REORDERED: Tolerances = {"rtol": 0, "atol": 1e-12}  # the same numbers in batches of other sizes
 
 

@@ -27,13 +27,12 @@ from tests.helpers.language_models import (
     prompts_of_passes,
     transformer,
 )
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 PASSAGES = ["the cat ran slowly", "a dog", "on the mat under a tree"]
 QUESTION, TARGET, OTHER = "the dog sat", "on a tree", "under the mat slowly"
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 each_kind = pytest.mark.parametrize("kind", ["gpt2", "llama"])
 

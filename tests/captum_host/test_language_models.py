@@ -30,12 +30,11 @@ from tests.helpers.language_models import (
     log_probabilities_by,
     transformer,
 )
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT, Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 PROMPT, TARGET = "the cat sat on", "a mat slowly"
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 needs_networks = pytest.mark.skipif(
     importlib.util.find_spec("safetensors") is None, reason="safetensors is not installed"

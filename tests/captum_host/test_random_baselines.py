@@ -19,7 +19,7 @@ from tests.helpers.language_models import (
     WordTokenizer,
     log_probabilities_by,
 )
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -27,7 +27,6 @@ MODEL, TOKENIZER = TinyLanguageModel(), WordTokenizer()
 PARTS, TARGET = ["cat", "sat", "mat"], "a tree"
 FEW = [["dog", "the"], ["ran", "on", "slowly"], ["a", "tree"]]
 MANY = [["dog", "the", "a", "tree", "mat"], ["ran", "on", "slowly", "under", "the"], WORDS[2:7]]
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 def score(texts):

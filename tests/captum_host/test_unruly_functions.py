@@ -24,11 +24,10 @@ from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.estimator_table import OF_KINDS
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 NET = network(4, 2)
 X, REFERENCE, SCALES = examples(3, 4), examples(1, 4, seed=5), examples(3, seed=6)
 SHARED = examples(4, seed=7)

@@ -30,12 +30,10 @@ from tests.helpers.reference_games import (
     random_game,
     with_null_players,
 )
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 # Some graphs here have no edges, which users are warned of; see "what is left out".
 pytestmark = pytest.mark.filterwarnings("ignore:graph joins no two players")
-
-EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 def graph_from_networkx(graph):

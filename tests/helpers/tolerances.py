@@ -1,4 +1,4 @@
-"""The type of tolerances that tests name once and pass to `assert_allclose` or `assert_close`."""
+"""Tolerances for `assert_allclose` or `assert_close` that tests name once, and their type."""
 
 from typing import TypedDict
 
@@ -8,3 +8,7 @@ class Tolerances(TypedDict):
 
     rtol: float
     atol: float
+
+
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
+"""For sums of few numbers of order one in double precision."""

@@ -13,10 +13,9 @@ from shapley_adapters.games.value_functions import KINDS
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import SEVERAL
-from tests.helpers.tolerances import Tolerances
+from tests.helpers.tolerances import EXACT
 
 M, K, R = 9, 3, 3
-SAME: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 class Softmax(nn.Module):
@@ -62,12 +61,12 @@ def test_exact_values_are_those_of_the_definition(net, kind, n_background):
     assert found.values.shape == (R, M)
     assert found.base_values.shape == (R,)
     expected = [shapley_values(M, definition(kind, net, row, background)) for row in rows]
-    np.testing.assert_allclose(found.values, expected, **SAME)
+    np.testing.assert_allclose(found.values, expected, **EXACT)
     if n_background == 1:
         method = captum_ext.Exact(net, value_function=kind)
         made = method.attribute(torch.as_tensor(rows), baselines=torch.as_tensor(background))
         assert made.shape == (R, M)
-        np.testing.assert_allclose(made.numpy(), expected, **SAME)
+        np.testing.assert_allclose(made.numpy(), expected, **EXACT)
 
 
 @pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
@@ -81,7 +80,7 @@ def test_both_hosts_agree(row, kind):
     explanation = explainer(rows.numpy(), max_evals=budget, silent=True)
     method = row.attribution(net, seed=3, value_function=kind, **row.options)
     made = method.attribute(rows, baselines=background, n_samples=budget)
-    np.testing.assert_allclose(explanation.values, made.numpy(), **SAME)
+    np.testing.assert_allclose(explanation.values, made.numpy(), **EXACT)
     np.testing.assert_array_equal(
         explainer.last_estimate.cooperators, method.last_estimate.cooperators
     )
@@ -113,7 +112,7 @@ def test_scores_are_those_of_the_value(net, kind, way):
     found = shear.attribute(rows, **options)
     for row, values in zip(rows, found, strict=True):
         alone = captum_ext.Shear(value_of(kind, net, row), seed=1, cooperators=way)
-        np.testing.assert_allclose(alone.attribute(row[None], **options)[0], values, **SAME)
+        np.testing.assert_allclose(alone.attribute(row[None], **options)[0], values, **EXACT)
 
 
 def test_targets_name_the_class():
@@ -123,7 +122,7 @@ def test_targets_name_the_class():
         method = captum_ext.Exact(net, value_function="log_probability")
         found = method.attribute(rows, target=target)
         logs = captum_ext.Exact(lambda x: torch.log_softmax(net(x), 1))
-        np.testing.assert_allclose(found, logs.attribute(rows, target=target), **SAME)
+        np.testing.assert_allclose(found, logs.attribute(rows, target=target), **EXACT)
 
 
 def test_integer_scores_and_classes_of_a_value_function():
@@ -132,7 +131,7 @@ def test_integer_scores_and_classes_of_a_value_function():
     margin = captum_ext.ValueFunction("margin", classes=(2, 0))
     found = captum_ext.Exact(net, value_function=margin).attribute(rows)
     expected = captum_ext.Exact(lambda x: net(x)[:, 2] - net(x)[:, 0]).attribute(rows)
-    np.testing.assert_allclose(found, expected, **SAME)
+    np.testing.assert_allclose(found, expected, **EXACT)
 
 
 def test_links_and_value_functions_do_not_mix():
