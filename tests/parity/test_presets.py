@@ -1,6 +1,5 @@
 """Settings of papers as named presets of the networks that explain, through both hosts."""
 
-import io
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
+from tests.shap_host.games import reloaded
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -156,9 +156,6 @@ def test_saved_explainers_have_the_same_options():
     """Also an option that the user set back to its default, or changed afterwards."""
     made = through_shap(preset="paper", epochs=100, seed=0)
     made.rows_per_step = 64
-    file = io.BytesIO()
-    made.save(file)
-    file.seek(0)
-    loaded = shap_ext.SimShapExplainer.load(file)
+    loaded = reloaded(made, shap_ext.SimShapExplainer)
     assert (loaded.preset, loaded.epochs, loaded.rows_per_step) == ("paper", 100, 64)
     assert (loaded.efficient, loaded.learning_rate) == (False, 7e-4)

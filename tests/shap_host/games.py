@@ -1,5 +1,7 @@
 """Models that pickle, networks with fixed weights, and the oracle's view of a masked table."""
 
+import io
+
 import numpy as np
 
 from tests.helpers.brute_force import masked_model_values, shapley_values
@@ -86,6 +88,14 @@ def oracle_of_frame(model, explained, background):
         return np.mean(model(masked), axis=0)
 
     return oracle_of(value, explained.shape[1], range(len(explained)))
+
+
+def reloaded(saved, kind):
+    """Return what a class reads from the file of an object."""
+    file = io.BytesIO()
+    saved.save(file)
+    file.seek(0)
+    return kind.load(file)
 
 
 class Seen:

@@ -1,6 +1,5 @@
 """Answers of language models through shap: the numbers by hand, the passes, chance, bad input."""
 
-import io
 import pickle
 import runpy
 from pathlib import Path
@@ -14,6 +13,7 @@ import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.optional import HAS_TORCH
+from tests.shap_host.games import reloaded
 
 if not HAS_TORCH:
     pytest.skip("needs torch", allow_module_level=True)
@@ -168,10 +168,7 @@ def test_models_behind_an_interface():
 
 def test_models_are_saved():
     model = shap_ext.models.LanguageModel(TinyLanguageModel(), WordTokenizer(), "the {}", seed=3)
-    stored = io.BytesIO()
-    model.save(stored)
-    stored.seek(0)
-    loaded: Any = shap.models.Model.load(stored)
+    loaded: Any = reloaded(model, shap.models.Model)
     assert (loaded.template, loaded.seed) == ("the {}", 3)
     texts, answer = np.array(["cat sat", "dog"]), np.array(["on", "on"])
     pickled = pickle.loads(pickle.dumps(model))

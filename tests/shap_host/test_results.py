@@ -1,7 +1,6 @@
 """What comes back: the fields of the Explanation, reproducibility, and saved explainers."""
 
 import copy
-import io
 import pickle
 import time
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import shap
 
 from shapley_adapters.errors import InvalidArgumentError
-from tests.shap_host.games import curved, curved_columns, network, rows
+from tests.shap_host.games import curved, curved_columns, network, reloaded, rows
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -169,13 +168,6 @@ def of_frame(frame):
     return curved_columns(frame[COLUMNS].to_numpy(float))
 
 
-def saved(explainer, cls):
-    stream = io.BytesIO()
-    explainer.save(stream)
-    stream.seek(0)
-    return cls.load(stream)
-
-
 @pytest.mark.parametrize(
     "wrap",
     [lambda b: b, shap.maskers.Independent, shap.maskers.Partition],
@@ -185,12 +177,12 @@ def test_saved_explainers_of_frames(wrap):
     background = pd.DataFrame(rows(5, 9, seed=1), columns=COLUMNS)
     frame = pd.DataFrame(X, columns=COLUMNS)
     explainer = full(model=of_frame, background=wrap(background))
-    assert_same(saved(explainer, shap.Explainer), explainer, frame)
+    assert_same(reloaded(explainer, shap.Explainer), explainer, frame)
 
 
 def test_shap_loads_its_own_files_as_before():
     theirs = shap.PermutationExplainer(curved, BACKGROUND)
-    assert type(saved(theirs, shap.Explainer)) is shap.PermutationExplainer
+    assert type(reloaded(theirs, shap.Explainer)) is shap.PermutationExplainer
 
 
 # Estimates from the first evaluations of a call

@@ -1,6 +1,5 @@
 """Texts: ragged rows, tokenizers of both kinds, tokens that cannot matter, plots."""
 
-import io
 import re
 
 import numpy as np
@@ -18,7 +17,7 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import shapley_values
-from tests.shap_host.games import ROUNDING, Seen
+from tests.shap_host.games import ROUNDING, Seen, reloaded
 
 TEXTS = ["this is not good", "good", "the film was not so good"]
 NAMES = ["enumeration", "shear"]
@@ -359,10 +358,8 @@ def test_rows_of_several_lengths_and_other_explainers():
 
 
 def test_maskers_are_saved():
-    stored = io.BytesIO()
-    shap_ext.maskers.TextSegments("sentences", "", False).save(stored)
-    stored.seek(0)
-    masker = shap.maskers.Masker.load(stored)
+    segments = shap_ext.maskers.TextSegments("sentences", "", False)
+    masker = reloaded(segments, shap.maskers.Masker)
     assert masker.mask_token == "" and not masker.collapse_mask_token
     mask = np.array([False, True])
     assert masker(mask, "One. Two.")[0].tolist() == ["Two."]
