@@ -1,7 +1,5 @@
 """Models that read with an encoder and write with a decoder, as T5 and BART, in both hosts."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import shap
@@ -13,57 +11,26 @@ from captum_ext import Exact, LLMAttribution
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.language_models import (
-    WORDS,
     TinyLanguageModel,
+    encoder_decoder,
     fast_tokenizer,
     prompts_of_passes,
     transformer,
 )
 from tests.helpers.tolerances import EXACT
 
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 PROMPT, TARGET, OTHER = "the cat sat on", "a mat slowly", "the dog"
-START = 2
-
-
-def network(kind):
-    """Return a tiny model in double precision, whose weights are random."""
-    sizes: dict[str, Any] = {
-        "vocab_size": len(WORDS), "d_model": 16, "pad_token_id": 0, "eos_token_id": 1,
-        "decoder_start_token_id": START,
-    }  # fmt: skip
-    if kind == "t5":
-        config = transformers.T5Config(d_kv=8, d_ff=16, num_layers=2, num_heads=2, **sizes)
-    else:
-        heads = {f"{part}_attention_heads": 2 for part in ("encoder", "decoder")}
-        layers = {f"{part}_layers": 1 for part in ("encoder", "decoder")}
-        widths = {f"{part}_ffn_dim": 16 for part in ("encoder", "decoder")}
-        config = transformers.BartConfig(
-            max_position_embeddings=12,
-            forced_eos_token_id=None,
-            **heads,
-            **layers,
-            **widths,
-            **sizes,
-        )
-    model = transformers.AutoModelForSeq2SeqLM.from_config(config).double().eval()
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
-    model.generation_config.suppress_tokens = [0, 1]  # so that it does not end at once
-    return model
 
 
 def log_probabilities(model, ids, target=TARGET):
     """Return the log-probability of a target and of its tokens, one prompt at a time."""
     answer = fast_tokenizer().encode(target)
     with torch.no_grad():
-        decoder_ids = torch.tensor([[START, *answer[:-1]]])
+        decoder_ids = torch.tensor([[model.config.decoder_start_token_id, *answer[:-1]]])
         logits = model(input_ids=torch.tensor([ids]), decoder_input_ids=decoder_ids).logits[0]
     logs = torch.log_softmax(logits, dim=1)[torch.arange(len(answer)), answer].numpy()
     return np.array([logs.sum(), *logs])
@@ -74,7 +41,7 @@ each_kind = pytest.mark.parametrize("kind", ["t5", "bart"])
 
 @each_kind
 def test_tokens_have_their_shapley_values(kind):
-    model, tokenizer = network(kind), fast_tokenizer()
+    model, tokenizer = encoder_decoder(kind), fast_tokenizer()
     sizes = prompts_of_passes(model)
     result = LLMAttribution(Exact(model), tokenizer).attribute(
         TextTokenInput(PROMPT, tokenizer), TARGET
@@ -92,7 +59,7 @@ def test_tokens_have_their_shapley_values(kind):
 
 @each_kind
 def test_prompts_of_several_lengths_are_padded(kind):
-    model, parts = network(kind), ["the cat", "sat", "on the mat"]
+    model, parts = encoder_decoder(kind), ["the cat", "sat", "on the mat"]
     explainer = LLMAttribution(Exact(model), fast_tokenizer())
     inp = TextTemplateInput(lambda *texts: " ".join(filter(None, ("dog", *texts))), parts)
     result = explainer.attribute(inp, TARGET, contrast=OTHER)
@@ -107,7 +74,7 @@ def test_prompts_of_several_lengths_are_padded(kind):
 
 @each_kind
 def test_the_model_writes_the_answer(kind):
-    model, tokenizer = network(kind), fast_tokenizer()
+    model, tokenizer = encoder_decoder(kind), fast_tokenizer()
     gen_args = {"max_new_tokens": 3, "do_sample": False}
     ids = torch.tensor([tokenizer.encode(PROMPT)])
     wanted = model.generate(ids, **gen_args)[0, 1:].tolist()
@@ -125,7 +92,7 @@ def test_the_model_writes_the_answer(kind):
 
 
 def test_they_run_through_shap():
-    model, tokenizer = network("t5"), fast_tokenizer()
+    model, tokenizer = encoder_decoder("t5"), fast_tokenizer()
     wrapped = shap_ext.models.LanguageModel(model, tokenizer, lambda text: f"dog {text}".strip())
     masker = shap_ext.maskers.TextSegments("words", mask_token="")
     found = shap.Explainer(wrapped, masker, algorithm="enumeration")(["the cat sat"], [TARGET])
@@ -140,7 +107,7 @@ def test_they_run_through_shap():
 
 def test_positions_of_encoder_and_decoder_are_counted_apart():
     tokenizer = fast_tokenizer()
-    explainer = LLMAttribution(Exact(network("bart")), tokenizer)
+    explainer = LLMAttribution(Exact(encoder_decoder("bart")), tokenizer)
     explainer.attribute(TextTemplateInput("{} sat", ["the cat " * 5]), "the cat " * 6)
     with pytest.raises(InvalidArgumentError, match="12"):
         explainer.attribute(TextTemplateInput("{} sat", ["the cat " * 6]), "the")
@@ -174,7 +141,7 @@ class Starting:
 )
 def test_two_start_tokens_are_warned_of_once(host, model):
     made = {"tiny": TinyLanguageModel, "gpt2": lambda: transformer("gpt2")}.get(
-        model, lambda: network("bart")
+        model, lambda: encoder_decoder("bart")
     )()
 
     def explain(template):

@@ -2,6 +2,7 @@
 
 import functools
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -92,12 +93,35 @@ def transformer(kind):
             max_position_embeddings=32,
             **sizes,
         )
-    model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+    return drawn(transformers.AutoModelForCausalLM.from_config(config))
+
+
+def drawn(model, scale=1.0):
+    """Draw the weights that read the tokens before."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:  # weights that read the tokens before
-                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        for parameter in model.double().eval().parameters():
+            if parameter.dim() > 1:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    return model
+
+
+def encoder_decoder(kind, scale=0.5):
+    """Return a tiny model that reads with an encoder, in double precision."""
+    transformers = pytest.importorskip("transformers")
+    sizes: dict[str, Any] = {
+        "vocab_size": len(WORDS), "d_model": 16, "pad_token_id": 0, "eos_token_id": 1,
+        "decoder_start_token_id": 2,
+    }  # fmt: skip
+    if kind == "t5":
+        config = transformers.T5Config(d_kv=8, d_ff=16, num_layers=2, num_heads=2, **sizes)
+    else:
+        for part in ("encoder", "decoder"):
+            sizes |= {f"{part}_attention_heads": 2, f"{part}_layers": 1, f"{part}_ffn_dim": 16}
+        sizes |= {"max_position_embeddings": 12, "forced_eos_token_id": None}
+        config = transformers.BartConfig(**sizes)
+    model = drawn(transformers.AutoModelForSeq2SeqLM.from_config(config), scale)
+    model.generation_config.suppress_tokens = [0, 1]  # so that it does not end at once
     return model
 
 
