@@ -11,9 +11,13 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("NUMBA_OPT", "0")
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.helpers.optional import HAS_TORCH
 from tests.helpers.thin_products import one_of_each, thinned
+
+settings.register_profile("slow machines", deadline=None, suppress_health_check=[*HealthCheck])
+settings.load_profile("slow machines")
 
 NEEDS_TORCH = [
     "captum_host/*",

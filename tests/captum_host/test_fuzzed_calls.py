@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import captum_ext
@@ -484,12 +484,7 @@ def check_result(call, found):
         np.testing.assert_allclose(check_shape(call, errors, expected), 0.0, atol=scale)
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=300, derandomize=True)
 @given(st.randoms(use_true_random=True).map(drawn_call))
 def test_the_answer_is_right_or_the_error_is_ours(call):
     passed = [getattr(call, part).value for part in ("inputs", "baselines", "mask", "target")]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 torch: Any = pytest.importorskip("torch")
@@ -19,12 +19,6 @@ from shapley_adapters.training_options import SurrogateOptions  # noqa: E402
 from tests.helpers.reference_games import RowsGame  # noqa: E402
 
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
-BOUNDED = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 
 class Own(torch.nn.Module):
@@ -94,7 +88,7 @@ def outcome(kind, data, path):
 
 
 @each_kind
-@BOUNDED
+@settings(max_examples=40, derandomize=True)
 @given(data=st.data())
 def test_bytes_that_were_changed_are_refused(kind, files, tmp_path, data):
     whole = files[kind]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shap_ext
@@ -42,10 +42,6 @@ def two_outputs(x):
 @pytest.fixture(scope="module")
 def explainer():
     return shap.Explainer(curved, REFERENCE, algorithm="simshap", training_data=X, **FEW).fit()
-
-
-def exact(rows, model=curved):
-    return shap.Explainer(model, REFERENCE, algorithm="enumeration")(rows).values
 
 
 def test_torch_modules_and_value_functions():
@@ -308,12 +304,7 @@ ROWS = st.sampled_from(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=60, derandomize=True)
 @given(rows=ROWS)
 def test_kept_rows_that_were_changed_are_refused(rows, path, tmp_path):
     header, about, tensors = parts_of(path.read_bytes())

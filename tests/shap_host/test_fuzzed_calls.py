@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 import shap
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import shap_ext
@@ -453,12 +453,7 @@ def answer(call):
         return None, str(error)
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=300, derandomize=True)
 @given(st.randoms(use_true_random=True).map(drawn_call))
 def test_the_answer_is_right_or_the_error_is_ours(call):
     explanation, error = answer(call)
