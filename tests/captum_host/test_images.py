@@ -66,6 +66,27 @@ def test_errors_of_zero_and_unknown_errors_are_drawn(unknown):
     draw_unshown(values * 0, errors * 0)
 
 
+@pytest.mark.every_combination
+@pytest.mark.parametrize("factor", [0, 1, -1])
+@pytest.mark.parametrize(
+    ("sign", "method"),
+    [
+        ("all", "heat_map"), ("absolute_value", "masked_image"), ("positive", "blended_heat_map"),
+        ("negative", "heat_map"),
+    ],
+)  # fmt: skip
+def test_attributions_of_one_sign_or_none_are_drawn(sign, method, factor):
+    values = np.abs(image()[0])
+    _, (picture, errors) = draw_unshown(
+        factor * values, values, sign=sign, method=method, original_image=values
+    )
+    low, high = picture.get_clim()
+    assert low < high or method == "masked_image"
+    assert errors.get_clim()[1] == pytest.approx(values.sum(2).max())
+    is_shown = factor and (sign, factor) not in [("positive", -1), ("negative", 1)]
+    assert np.any(picture.get_array()) == bool(is_shown)
+
+
 def test_arguments_of_captum_pass_through():
     values, errors = image()
     original = np.random.default_rng(1).random(values.shape)

@@ -420,13 +420,6 @@ def of_numbers(model, background=NUMBERS[:5], rows=NUMBERS[TWO], **options):
     return explained(model, background, rows, "oddgp", options)[0]
 
 
-IMAGES = np.random.default_rng(0).random((1, 32, 32, 3))
-
-
-def bright_square(images):
-    return images[:, 4:8, 8:12].mean(axis=(1, 2, 3)) ** 2
-
-
 DOUBLE = FRAME.astype({"debt": int})[["age", "debt", "rent", "income"]]
 DOUBLE = DOUBLE.set_axis(["a", "b", "a", "c"], axis=1)
 STRINGS = FRAME.assign(debt=WORDS[NUMBERS[:, 3].astype(int)])
@@ -504,10 +497,6 @@ EXPLAINED = [
     Row("log-odds of three classes",
         lambda: of_numbers(THREE, model_output="log_odds").values,
         equals(lambda: of_numbers(lambda x: logit(THREE.predict_proba(x))).values, within=1e-9)),
-    Row("an image without segments",
-        lambda: explained(bright_square, shap.maskers.Image(0.0, (32, 32, 3)), IMAGES)[0].values[
-            :, 4:8, 8:12].sum(),
-        equals(lambda: bright_square(IMAGES)[0], within=0.002)),
     Row("a pipeline of texts without a masker",
         lambda: explained(OF_TEXTS, None, ["not a good film"])[0].feature_names[0],
         warns(r"CountVectorizer.*TextSegments\('words'", equals(["not", "a", "good", "film"]))),
@@ -680,21 +669,6 @@ def of_mask(kind):
     return exact(curve, feature_mask=torch.as_tensor(MASK)[None].to(getattr(torch, kind)))
 
 
-PICTURE = np.abs(np.random.default_rng(0).normal(size=(6, 8, 3)))
-
-
-def picture(factor, sign, method):
-    """Return the limit of the scale of the errors, and whether there are attributions."""
-    draw = captum_ext.visualize_image_attr_with_error
-    options = {"sign": sign, "method": method, "original_image": PICTURE, "use_pyplot": False}
-    figure, axes = draw(factor * PICTURE, PICTURE, **options)
-    figure.canvas.draw()
-    shown, errors = (ax.images[-1] for ax in axes)
-    low, high = shown.get_clim()
-    assert low < high or method == "masked_image"
-    return errors.get_clim()[1], bool(np.any(shown.get_array()))
-
-
 def volume_cells():
     mask = captum_ext.superpixels(torch.zeros(1, 1, 4, 6, 8), (2, 1, 2))
     return mask[0, 0].numpy()
@@ -779,15 +753,6 @@ CAPTUM = [
     Row("cells of a volume", volume_cells,
         equals(np.broadcast_to(np.arange(4)[:, None, None] // 2 * 2 + np.arange(8) // 4,
                                (4, 6, 8)))),
-    *(
-        Row(f"{name} attributions in a {method}, {sign}", partial(picture, factor, sign, method),
-            equals([PICTURE.sum(axis=2).max(), factor != 0 and (
-                (sign, factor) not in [("positive", -1), ("negative", 1)])]))
-        for place, sign in enumerate(("all", "absolute_value", "positive", "negative"))
-        for name, factor in (("zero", 0), ("positive", 1), ("negative", -1))
-        for method in [("heat_map", "blended_heat_map", "masked_image")[(place + factor) % 3]]
-        if (sign, method) != ("all", "masked_image")  # which captum refuses
-    ),
 ]  # fmt: skip
 
 # --- language models ---
@@ -833,13 +798,6 @@ def on_named_device():
     return of_prompt("Exact", model=model)[0]
 
 
-def two_starts():
-    tokenizer, inputs = prompts.WordTokenizer(), module("captum.attr").TextTemplateInput
-    tokenizer.bos_token, tokenizer.bos_token_id = "<s>", 1
-    explainer = captum_ext.LLMAttribution(captum_ext.Exact(prompts.MODEL), tokenizer)
-    explainer.attribute(inputs("<s> the {} {}", ["cat", "sat"]), "a tree")
-
-
 LANGUAGE = [
     *(
         Row(f"twelve cases of absent parts, by {method}", partial(of_prompt, method),
@@ -859,8 +817,6 @@ LANGUAGE = [
     Row("four trials of absent parts instead of one", gain_of_trials, between(2.8, 5.2)),
     Row("a language model that names its device", on_named_device,
         equals(lambda: exact_of("FEW"))),
-    Row("a chat template that begins with the tokenizer's start token", two_starts,
-        warns(r"begins with <s> twice.*removeprefix")),
 ]  # fmt: skip
 
 # --- random models ---

@@ -138,12 +138,8 @@ def test_too_short_a_time_is_refused_with_a_number_that_suffices(explain, clock)
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        (0, InvalidArgumentError),
-        (-1.0, InvalidArgumentError),
-        (float("nan"), InvalidArgumentError),
-        (float("inf"), InvalidArgumentError),
-        ("1", InvalidArgumentTypeError),
-        (True, InvalidArgumentTypeError),
+        *((wrong, InvalidArgumentError) for wrong in (0, -1.0, np.nan, np.inf)),
+        *((wrong, InvalidArgumentTypeError) for wrong in ("1", True)),
     ],
 )
 def test_times_of_no_use_are_refused(explain, wrong, error):
