@@ -364,18 +364,22 @@ print(core.estimate(Sums(), core.Shear(), settings).values.round(9).ravel().toli
     assert run_without(["shap", "captum", "torch"], code) == str([1.0] * 9)
 
 
+NEEDED: dict[str, dict] = {
+    **{name: {"graph": "line"} for name in ("lshapley", "cshapley", "myerson")},
+    "hierarchy": {"hierarchy": [[0, 1, 2], [3, 4], [5, [6, 7, 8]]]},
+    "asymmetric": {"order": [[0, 1, 2], [3, 4, 5, 6, 7, 8]]},
+}
+
+
 def test_shap_ext_works_without_captum_and_torch():
     is_exact = {row.algorithm: row.exact_on_additive for row in OF_CLASSES}
     code = f"""
 not_exact = {[name for name, exact in is_exact.items() if not exact]}
 import numpy as np, shap, shap_ext
 for name in set(shap_ext.algorithms()) - set(("fastshap", "simshap")):  # which need torch
-    graph = dict(graph="line") if name in ("cshapley", "lshapley", "myerson") else dict()
-    graph = dict(hierarchy=[[0, 1, 2], [3, 4], [5, [6, 7, 8]]]) if name == "hierarchy" else graph
-    graph = dict(order=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]) if name == "asymmetric" else graph
-    options = dict(dataset=np.ones((1, 9))) if name == "ava" else dict()
+    options = dict(dataset=np.ones((1, 9))) if name == "ava" else {NEEDED}.get(name, dict())
     model = lambda x: x @ np.arange(9.0)
-    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph, **options)
+    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **options)
     found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
     assert np.allclose(found.values, np.arange(9.0)), name
     if name not in ("enumeration", *not_exact):
@@ -388,19 +392,15 @@ print("done")
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_captum_ext_works_without_shap():
-    code = """
+    code = f"""
 import captum, torch, captum_ext
 for name in captum_ext.__all__:
     kind = getattr(captum_ext, name)
     is_trained = name in ("FastShap", "SimShap")
     is_method = isinstance(kind, type) and issubclass(kind, captum.attr.PerturbationAttribution)
     if is_method and not is_trained:
-        on_graph = {"graph": "line"} if name in ("LShapley", "CShapley", "Myerson") else {}
-        in_unions = {"hierarchy": [[0, 1, 2], [3, 4], [5, [6, 7, 8]]]}
-        on_graph = in_unions if name == "Hierarchy" else on_graph
-        in_order = {"order": [[0, 1, 2], [3, 4, 5, 6, 7, 8]]}
-        on_graph = in_order if name == "Asymmetric" else on_graph
-        method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0, **on_graph)
+        options = {NEEDED}.get(name.lower(), dict())
+        method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0, **options)
         found = method.attribute(torch.ones(2, 9), n_samples=512)
         assert torch.allclose(found, torch.arange(9.0).expand(2, 9)), name
 print("done")

@@ -158,16 +158,12 @@ def test_wrapped_is_the_plain_method(row):
 
 
 @every_class
-def test_future_takes_the_arguments_of_attribute(row):
-    assert inspect.signature(row.cls.attribute_future) == inspect.signature(row.cls.attribute)
-
-
-@every_class
-def test_names_and_flags_that_captums_tools_read(row):
+def test_names_flags_and_arguments_that_captums_tools_read(row):
     method = row.build(NET)
     assert method.get_name()
     assert method.has_convergence_delta() is False
     assert method.multiplies_by_inputs is True
+    assert inspect.signature(row.cls.attribute_future) == inspect.signature(row.cls.attribute)
 
 
 # Containers and types
@@ -346,12 +342,8 @@ def test_futures(row):
 
 
 @over([row for row in ROWS if row.name in {"RandomOrder", "Centroid", "AVA"}])
-def test_errors_of_futures_surface(row):
+def test_errors_of_futures_surface_and_attribute_points_to_attribute_future(row):
     with pytest.raises(FutureError, match=r"forward_func.*the server is down"):
         row.build(failed_futures).attribute_future(X, target=1).wait()
-
-
-@over([row for row in ROWS if row.name in {"RandomOrder", "Centroid", "AVA"}])
-def test_attribute_points_to_attribute_future(row):
     with pytest.raises(ModelOutputError, match="attribute_future"):
         row.build(completed_futures).attribute(X, target=1)
