@@ -487,7 +487,6 @@ def test_networks_that_do_not_fit_are_named(name, shape, options, words):
         ({"validation_share": 1.0}, "validation_share"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"patience": 0}, "patience must be at least 1"),
-        ({"patience": -2}, "patience"),
         ({"validation_evaluations": -3}, "validation_evaluations"),
     ],
 )
