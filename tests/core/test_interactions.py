@@ -157,7 +157,7 @@ def test_intervals_hold(kind, players):
     game = smooth_game(players, n_rows=12, seed=5)
     if kind == "threshold":
         game.values = np.maximum(game.values, 0)
-    truth = true_matrices_fast(game)
+    truth = matrices(estimated(game, core.Exact(), budget=2**players))
     first, second = np.triu_indices(players, 1)
     for per_player in (4, 8, 16):
         estimate = estimated(game, budget=per_player * players)
@@ -167,12 +167,6 @@ def test_intervals_hold(kind, players):
         assert share >= 0.88, per_player
         sizes = np.abs(2 * truth[:, first, second]).mean()
         assert per_player > 4 or kind == "threshold" or pairs.standard_errors.mean() > sizes
-
-
-def true_matrices_fast(game):
-    """Return matrices by enumeration in the package, which another test checks."""
-    estimate = estimated(game, core.Exact(), budget=2**game.n_players)
-    return matrices(estimate)
 
 
 def test_interactions_of_many_players():

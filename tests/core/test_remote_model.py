@@ -116,11 +116,6 @@ def test_calls_that_would_end_the_loop_are_errors():
             model(ROWS[:1])
 
 
-def test_no_rows_are_refused():
-    with pytest.raises(InvalidArgumentError, match="at least one row"):
-        RemoteModel(curved)(ROWS[:0])
-
-
 @pytest.mark.parametrize("after", [0, "0.01", 0.01])
 def test_retry_after_may_be_any_number(after):
     class ClientError(Exception):
@@ -476,6 +471,8 @@ def test_bad_arguments(arguments, error, message):
 def test_bad_rows(tmp_path):
     with pytest.raises(InvalidArgumentTypeError, match="takes rows as its first argument.*float"):
         RemoteModel(curved)(3.0)
+    with pytest.raises(InvalidArgumentError, match="at least one row"):
+        RemoteModel(curved)(ROWS[:0])
     texts = RemoteModel(lambda x: ["a"] * len(x), memory=tmp_path / "m", name="a")
     with pytest.raises(ModelOutputError, match="keeps numbers"):
         texts(ROWS)

@@ -48,9 +48,7 @@ def test_interventions_change_effects_and_not_causes(order, confounded):
     found, _ = explained(masker, rows=ROWS[:1])
     components = [entry if isinstance(entry, list) else [entry] for entry in order]
     flags = np.broadcast_to(confounded, len(order))
-    game = interventional_game(
-        ROWS[0], DATA.mean(axis=0), np.cov(DATA.T), components, flags, MODEL.expected
-    )
+    game = interventional_game(ROWS[0], MEAN, COVARIANCE, components, flags, MODEL.expected)
     exact = shapley_values(N_FEATURES, game)
     np.testing.assert_allclose(found.values[0], exact, atol=0.01 * np.abs(exact).max())
 

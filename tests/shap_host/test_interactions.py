@@ -29,6 +29,10 @@ def two_outputs(x):
     return np.stack([model(x), x[:, 0] * x[:, 5]], axis=1)
 
 
+def good_but_not(texts):
+    return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in texts])
+
+
 def rows(n_rows=3, n_features=N_FEATURES, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, n_features))
 
@@ -92,10 +96,7 @@ def test_several_outputs():
 
 
 def test_texts_have_a_matrix_for_each_row():
-    def count(texts):
-        return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in texts])
-
-    explain = explainer(count, background=shap.maskers.Text(r"\W+"))
+    explain = explainer(good_but_not, background=shap.maskers.Text(r"\W+"))
     texts = ["not good at all", "good"]
     explanation = explain(texts, interactions=True)
     values = explain(texts)
@@ -220,10 +221,7 @@ def must_not_be_called(x):
 
 @pytest.mark.parametrize("texts", [["not good at all", "good"], ["not good", "so bad"]])
 def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
-    def count(batch):
-        return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in batch])
-
-    explain = explainer(count, background=shap.maskers.Text(r"\W+"))
+    explain = explainer(good_but_not, background=shap.maskers.Text(r"\W+"))
     explanation = explain(texts, interactions=True, error_bounds=True)
     with pytest.raises(InvalidArgumentError, match="features of their own; rank one row at a time"):
         shap_ext.rank_interactions(explanation)
