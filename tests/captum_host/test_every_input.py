@@ -11,15 +11,13 @@ from torch import nn
 
 from captum_ext import Exact, PerExample
 from tests.captum_host.networks import oracle
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import every_row
 from tests.helpers.tolerances import EXACT
 
 pytestmark = [pytest.mark.versions, pytest.mark.filterwarnings("error")]
 
 IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
 REFERENCE = torch.tensor([[0, 0, 7, 0]])
-
-every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 
 def built(row, forward_func):

@@ -25,7 +25,7 @@ from captum_ext import (
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, oracle
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import every_row
 from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -33,8 +33,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
 EDGE_WEIGHTS = torch.tensor([0.5, 1.0, -1.0, 2.0], dtype=torch.float64)
 X = examples(5, 4)
-
-every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 
 class MessagePassing(nn.Module):

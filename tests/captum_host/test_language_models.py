@@ -22,7 +22,7 @@ from captum.attr import TextTokenInput as _TextTokenInput
 from captum_ext import Exact, LLMAttribution, RandomOrder, RemoteLLMAttribution, Shear, SimShap
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import every_row
 from tests.helpers.language_models import (
     WORDS,
     TinyLanguageModel,
@@ -39,7 +39,6 @@ PROMPT, TARGET = "the cat sat on", "a mat slowly"
 needs_networks = pytest.mark.skipif(
     importlib.util.find_spec("safetensors") is None, reason="safetensors is not installed"
 )
-every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 MODEL, TOKENIZER = TinyLanguageModel(), WordTokenizer()
 

@@ -23,7 +23,7 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import every_row
 from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -31,8 +31,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 NET = network(4, 2)
 X, REFERENCE, SCALES = examples(3, 4), examples(1, 4, seed=5), examples(3, seed=6)
 SHARED = examples(4, seed=7)
-
-every_row = pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
 
 
 def plain(x, scales, shared):

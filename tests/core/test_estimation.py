@@ -13,7 +13,7 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyEx
 from shapley_adapters.pipeline import one_round
 from shapley_adapters.pipeline import run as running
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS, over
 from tests.helpers.reference_games import (
     FunctionGame,
     TableGame,
@@ -31,10 +31,6 @@ FEW = "ignore:.* is little for"
 """What the least budget of oddgp makes it say."""
 
 
-def rows_of(table):
-    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
-
-
 def needed(row, game, with_errors=False):
     """Return the number of evaluations that the refusal of a budget of 1 asks for."""
     with pytest.raises(BudgetError) as raised:
@@ -44,7 +40,7 @@ def needed(row, game, with_errors=False):
     return int(match[1])
 
 
-@rows_of(OF_KINDS[:2])
+@over(OF_KINDS[:2])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
     active = np.ones((6, 6), dtype=bool)
@@ -63,7 +59,7 @@ def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
         np.testing.assert_array_equal(in_blocks.evaluations, whole.evaluations)
 
 
-@rows_of([*OF_KINDS[:2], *(row for row in OF_CLASSES if row.estimator in SOLVE_ROWS_TOGETHER)])
+@over([*OF_KINDS[:2], *(row for row in OF_CLASSES if row.estimator in SOLVE_ROWS_TOGETHER)])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
     """Streams and workers split the rows of a call; the numbers may not depend on the split."""
@@ -76,7 +72,7 @@ def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
             np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
 
 
-@rows_of(OF_KINDS[:2])
+@over(OF_KINDS[:2])
 def test_players_set_aside_get_nothing_and_free_the_budget(row):
     rng = np.random.default_rng(0)
     active = np.zeros((4, 9), dtype=bool)
@@ -97,7 +93,7 @@ def test_players_set_aside_get_nothing_and_free_the_budget(row):
     assert np.abs(result.values - exact)[1].max() > 1e-3
 
 
-@rows_of(OF_KINDS[:2])
+@over(OF_KINDS[:2])
 def test_rows_that_set_players_aside_are_estimated_like_the_smaller_game(row):
     active = np.array([True, False, True, True, True, False, True, True, True])
     smaller = random_game(7, n_outputs=2)
@@ -112,7 +108,7 @@ def test_rows_that_set_players_aside_are_estimated_like_the_smaller_game(row):
 
 @pytest.mark.parametrize("n_active", [[0], [0, 4], [1], [1, 1], [1, 0, 4, 2]], ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 3])
-@rows_of(OF_KINDS[:2])
+@over(OF_KINDS[:2])
 def test_rows_with_few_active_players_or_none(row, n_active, n_outputs):
     """A row that equals its reference, or differs in one feature, is nothing unusual."""
     active = np.arange(4) < np.array(n_active)[:, None]
@@ -125,22 +121,14 @@ def test_default_budget():
     """All coalitions of up to ten players, as shap's own default."""
     assert [core.default_budget(m) for m in (1, 8, 9, 10)] == [500, 500, 512, 1024]
     assert [core.default_budget(m) for m in (11, 31, 32, 100)] == [500, 500, 512, 1600]
+    assert core.default_budget(40, with_tolerance=True) == 12_800
     game = random_game(11)  # more coalitions than the default
     core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
     assert 480 <= len(set(game.asked)) <= 500
 
 
-@rows_of(OF_KINDS[:2])
-@pytest.mark.parametrize("n_players", [9, 10])
-def test_ten_players_are_exact_by_default(row, n_players):
-    game = random_game(n_players)
-    result = row.estimate(game)
-    assert result.enumerated.all() and (result.standard_errors == 0).all()
-    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
-
-
 @pytest.mark.parametrize("n_players", [5, 70])
-@rows_of([row for row in OF_CLASSES if not row.is_exact])
+@over([row for row in OF_CLASSES if not row.is_exact])
 def test_the_default_budget_suffices(row, n_players):
     game = FunctionGame(lambda z: np.tanh(z.sum(axis=1) / n_players), n_players)
     with_errors = row in HAS_ERRORS
@@ -155,7 +143,7 @@ def test_the_default_budget_of_enumeration_is_all_coalitions():
 
 
 @pytest.mark.filterwarnings(FEW)
-@rows_of(ESTIMATORS)
+@over(ESTIMATORS)
 def test_the_refusal_names_a_budget_that_is_just_enough(row):
     n_players = 7
     game = random_game(n_players)
@@ -174,7 +162,7 @@ def test_budgets_that_the_documentation_promises_to_suffice(n_players):
 
 
 @pytest.mark.filterwarnings(FEW)
-@rows_of(HAS_ERRORS)
+@over(HAS_ERRORS)
 def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row):
     n_players = 8
     game = random_game(n_players)
@@ -189,7 +177,7 @@ def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row):
 
 
 @pytest.mark.filterwarnings(FEW)
-@rows_of([row for row in OF_CLASSES if row in HAS_ERRORS])
+@over([row for row in OF_CLASSES if row in HAS_ERRORS])
 @pytest.mark.parametrize("n_players", [5, 8])
 def test_errors_that_were_asked_for_are_never_missing(row, n_players):
     """Whatever budget is accepted, up to that of all coalitions."""
@@ -262,7 +250,7 @@ def test_the_result_tells_end_values_costs_and_seed():
     assert result.seed == 5
 
 
-@rows_of(OF_KINDS)
+@over(OF_KINDS)
 def test_a_progress_bar_ends_at_what_was_evaluated(row, capsys):
     """Designs may leave a few evaluations of the budget, as SHEAR's pairs do."""
     game = random_game(9, n_rows=2)

@@ -8,9 +8,9 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.games.fingerprints import as_words, fingerprint
+from shapley_adapters.games.fingerprints import fingerprint
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_KINDS, over
 from tests.helpers.reference_games import TableGame, smooth_game
 
 N_PLAYERS, BUDGET = 8, 100
@@ -34,10 +34,6 @@ def rows_of_one_game(names, n_outputs=1, **options):
     return RowsOfGame(np.repeat(values, len(names), axis=0), names, **options)
 
 
-def over(rows):
-    return pytest.mark.parametrize("row", rows, ids=[row.id for row in rows])
-
-
 @over(OF_KINDS)
 def test_equal_rows_are_equal_and_others_are_not(row):
     # Odd pairs of 8 players are one of a few hundred sets: those of "a" and "b" are the same.
@@ -59,24 +55,6 @@ def test_other_rows_their_order_and_the_batch_do_not_matter(row):
         np.testing.assert_allclose(getattr(turned, name), wanted[order], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(getattr(alone, name)[0], wanted[2], rtol=1e-9, atol=1e-9)
     assert (together.evaluations <= BUDGET).all()
-
-
-@over([row for row in OF_CLASSES[1:] if row.is_unbiased and row.cooperators is None])
-@pytest.mark.slow
-def test_errors_of_many_rows_are_uncorrelated(row):
-    """A correlation of 2 % makes the variance of a mean over 150 rows four times as large.
-
-    The squares of 8 players over 12 seeds scatter by about a fifth.
-    """
-    names = [f"row {number}" for number in range(150)]
-    exact = game_shapley_values(smooth_game(N_PLAYERS))[0, :, 0]
-    budget = max(24, row.least(N_PLAYERS))
-    squares, of_rows = [], []
-    for seed in range(row.n_seeds(12)):
-        values = row.estimate(rows_of_one_game(names), budget, seed, independent_rows=True).values
-        squares.append((values[:, :, 0].mean(axis=0) - exact) ** 2)
-        of_rows.append(values[:, :, 0].var(axis=0))
-    assert len(names) * np.mean(squares) < 2 * np.mean(of_rows)
 
 
 def test_estimators_say_whether_they_are_unbiased():
@@ -167,12 +145,6 @@ def test_different_contents_have_different_fingerprints():
 
 def test_fingerprints_are_the_same_in_every_process():
     assert fingerprint(np.arange(3.0), "text", None).hex() == "40fb3da9cf8a2aa6cde90a8c6ca3736c"
-
-
-def test_fingerprints_as_words():
-    words = as_words([fingerprint(number) for number in range(3)])
-    assert words.shape == (3, 4)
-    assert len(np.unique(words)) == 12
 
 
 def test_what_has_no_stable_content_is_refused():

@@ -11,7 +11,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_CORE, OF_KINDS
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_CORE, OF_KINDS, over
 from tests.helpers.reference_games import (
     TableGame,
     additive_game,
@@ -22,10 +22,6 @@ from tests.helpers.reference_games import (
 
 M = 11
 STOPS = [row for row in OF_CORE if not row.is_exact and row.options.get("complement") != "none"]
-
-
-def over(table):
-    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
 
 
 def mixed_games():
@@ -120,11 +116,6 @@ def test_relative_tolerance_is_a_part_of_the_range():
     np.testing.assert_array_equal(scaled.evaluations, result.evaluations)
 
 
-def test_without_a_budget_the_limit_is_twenty_times_higher():
-    assert core.default_budget(40) == 640
-    assert core.default_budget(40, with_tolerance=True) == 12_800
-
-
 def test_nothing_random_has_nothing_to_stop_for():
     row = next(row for row in ESTIMATORS if row.options.get("complement") == "none")
     with pytest.raises(InvalidArgumentError, match="complement='none'"):
@@ -146,9 +137,6 @@ def test_tolerances_are_read(given, amount, is_relative):
 def test_tolerances_of_no_use_are_refused(given):
     with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
         checked_tolerance(given)
-
-
-@pytest.mark.parametrize("given", [True, [0.1], {}, b"1%"])
-def test_tolerances_of_another_kind_are_refused(given):
-    with pytest.raises(InvalidArgumentTypeError, match="tolerance must be"):
-        checked_tolerance(given)
+    for wrong in (True, [0.1], {}, b"1%"):
+        with pytest.raises(InvalidArgumentTypeError, match="tolerance must be"):
+            checked_tolerance(wrong)

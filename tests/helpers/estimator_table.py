@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 import shap_ext
 import shapley_adapters as core
 from tests.helpers.optional import captum_ext
@@ -349,3 +351,11 @@ OF_KINDS = [
 They stand for all where a property is that of the pipeline or of a host. Where all coalitions are
 evaluated, each of them is exact.
 """
+
+
+def over(table):
+    """Return a parametrisation by rows of the table."""
+    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
+
+
+every_row = over(OF_KINDS)

@@ -10,15 +10,11 @@ import captum_ext
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.captum_host.networks import examples, network
-from tests.helpers.estimator_table import SEVERAL
+from tests.helpers.estimator_table import SEVERAL, over
 from tests.shap_host.games import curved
 
 M, R = 12, 4
 STOPS = [row for row in SEVERAL if not row.is_exact]
-
-
-def over(table):
-    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
 
 
 @over(STOPS)
