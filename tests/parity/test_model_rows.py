@@ -71,6 +71,17 @@ def explained(algorithm="oddgp", limit=LIMIT, background=BACKGROUND, rows=X, mod
     return result, explainer.last_estimate
 
 
+def share_inside(exact, n_seeds, algorithm="oddgp", limit=LIMIT, **options):
+    """Return how often the intervals of calls with several seeds hold what is exact."""
+    inside = []
+    for seed in range(n_seeds):
+        _, estimate = explained(algorithm, limit, seed=seed, **options)
+        assert (estimate.value_errors > 0).all() and (estimate.model_rows <= limit).all()
+        lower, upper = estimate.interval()
+        inside.append((lower[..., 0] <= exact) & (exact <= upper[..., 0]))
+    return np.mean(inside)
+
+
 @pytest.mark.parametrize("algorithm", ["leastsquares", "randomorder", "oddgp"])
 def test_small_budgets_are_kept_for_any_seed(algorithm):
     """Orders come several times, and each would take draws of its own."""
@@ -93,13 +104,10 @@ def test_the_budget_is_kept_and_rows_are_counted(algorithm):
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ESTIMATORS)
 def test_intervals_hold_and_sums_are_exact(algorithm):
-    inside, ends = [], Model()(X) - Model()(BACKGROUND).mean()
-    for seed in range(12):
-        _, estimate = explained(algorithm, seed=seed)
-        lower, upper = estimate.interval()
-        inside.append((lower[..., 0] <= EXACT) & (upper[..., 0] >= EXACT))
-        np.testing.assert_allclose(estimate.values.sum(axis=1)[:, 0], ends, atol=1e-10)
-    assert 0.88 < np.mean(inside) <= 1
+    ends = Model()(X) - Model()(BACKGROUND).mean()
+    sums = explained(algorithm, seed=0)[0].values.sum(axis=1)
+    np.testing.assert_allclose(sums, ends, atol=1e-10)
+    assert 0.88 < share_inside(EXACT, 12, algorithm) <= 1
 
 
 @pytest.mark.parametrize(
@@ -121,18 +129,12 @@ def test_unbiased_methods_stay_unbiased(algorithm, options):
 @pytest.mark.parametrize(("algorithm", "options"), [*ON_GRAPHS, *SHEARS])
 def test_graphs_and_shear_on_a_part_of_the_background(algorithm, options):
     """The budget is kept and counted, and intervals hold the value on the whole background."""
-    limit, inside = 390 if algorithm in ("cshapley", "myerson") else 880, []
+    limit, model = 390 if algorithm in ("cshapley", "myerson") else 880, Model()
     whole = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0, **options)
     exact = EXACT if algorithm == "shear" else whole(X, max_evals=2**M, silent=True).values
-    for seed in range(20):
-        model = Model()
-        _, estimate = explained(algorithm, limit, model=model, seed=seed, **options)
-        assert (estimate.model_rows <= limit).all()
-        assert model.n_rows == estimate.model_rows.sum() + B * estimate.check_evaluations
-        assert (estimate.value_errors > 0).all()
-        lower, upper = estimate.interval()
-        inside.append((lower[..., 0] <= exact) & (exact <= upper[..., 0]))
-    assert 0.9 < np.mean(inside) < 0.99
+    _, estimate = explained(algorithm, limit, model=model, seed=0, **options)
+    assert model.n_rows == estimate.model_rows.sum() + B * estimate.check_evaluations
+    assert 0.9 < share_inside(exact, 20, algorithm, limit, **options) < 0.99
 
 
 @pytest.mark.parametrize("rows_each", [2, 3, 5])
@@ -142,12 +144,8 @@ def test_intervals_on_graphs_hold_with_few_rows_for_each_coalition(rows_each):
     whole = shap.Explainer(Model(), BACKGROUND, algorithm="lshapley", seed=0, **options)
     exact = whole(X, max_evals=2**M, silent=True).values
     n_inner = int(whole.last_estimate.evaluations.max()) - 2
-    limit, inside = B + 1 + rows_each * n_inner, []
-    for seed in range(20):
-        _, estimate = explained("lshapley", limit, seed=seed, **options)
-        lower, upper = estimate.interval()
-        inside.append((lower[..., 0] <= exact) & (exact <= upper[..., 0]))
-    assert 0.86 < np.mean(inside) < 0.995
+    limit = B + 1 + rows_each * n_inner
+    assert 0.86 < share_inside(exact, 20, "lshapley", limit, **options) < 0.995
 
 
 @pytest.mark.parametrize(("algorithm", "options"), ON_GRAPHS)
@@ -254,13 +252,7 @@ def test_weighted_backgrounds():
     summary = shap.kmeans(RNG.normal(size=(200, M)), 20)
     weights = np.asarray(summary.weights)
     truth = exact(np.asarray(summary.data), weights=weights)
-    inside = []
-    for seed in range(12):
-        _, estimate = explained(limit=600, background=summary, seed=seed)
-        assert (estimate.value_errors > 0).all()
-        lower, upper = estimate.interval()
-        inside.append((lower[..., 0] <= truth) & (upper[..., 0] >= truth))
-    assert 0.85 < np.mean(inside) <= 1
+    assert 0.85 < share_inside(truth, 12, limit=600, background=summary) <= 1
 
 
 def test_rows_without_weight_count_for_nothing():

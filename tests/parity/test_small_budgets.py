@@ -9,9 +9,8 @@ import pytest
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.optional import captum_ext, torch
+from tests.parity.test_time_budgets import HOSTS, by_shap
 
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 N_ROWS = 6
 
 
@@ -94,25 +93,13 @@ def test_few_values_make_no_triples_of_players_stand_out(n_players):
     assert relative_error(estimate.values[..., 0], exact) < 0.3
 
 
-def by_shap(model, rows, budget, **options):
-    explainer = shap_ext.OddGPExplainer(model, 0 * rows[:1], seed=0)
-    explainer(rows, max_evals=budget, silent=True, **options)
-    return explainer.last_estimate
-
-
-def by_captum(model, rows, budget, **options):
-    method = captum_ext.OddGP(lambda x: torch.as_tensor(model(x.numpy())), seed=0)
-    method.attribute(torch.as_tensor(rows), n_samples=budget, **options)
-    return method.last_estimate
-
-
-@pytest.mark.parametrize("explain", [by_shap, pytest.param(by_captum, marks=needs_torch)])
+@HOSTS
 def test_one_warning_states_the_share_and_the_remedy(explain):
     rows = np.random.default_rng(0).normal(size=(5, 60))
     rows[3:, 20:] = 0.0  # fewer players, for which the budget is enough
     model, _ = pairwise(rows)
     with pytest.warns(ShapleyExtWarning) as caught:
-        estimate = explain(model, rows, 44)
+        _, estimate = explain(model, rows, "OddGP", max_evals=44)
     (warning,) = caught
     words = (
         r"44 is little for 60 players: below 60 evaluations.* (\d+)% of their variance.*to 60 at"
@@ -125,11 +112,12 @@ def test_one_warning_states_the_share_and_the_remedy(explain):
 def test_the_share_is_zero_where_nothing_is_left_to_a_prior():
     rows = np.random.default_rng(0).normal(size=(3, 6))
     model, _ = pairwise(rows)
-    assert (by_shap(model, rows, 64).prior_shares == 0).all()
+    assert (by_shap(model, rows, "oddgp", max_evals=64)[1].prior_shares == 0).all()
     explainer = shap_ext.RandomOrderExplainer(model, 0 * rows[:1], seed=0)
     explainer(rows, max_evals=30)
     assert (explainer.last_estimate.prior_shares == 0).all()
-    assert (by_shap(lambda x: 0 * x[:, 0], rows, 30).prior_shares == 0).all()
+    of_nothing = by_shap(lambda x: 0 * x[:, 0], rows, "oddgp", max_evals=30)[1]
+    assert (of_nothing.prior_shares == 0).all()
 
 
 def test_the_remedy_for_too_short_a_time_is_more_time():
@@ -141,6 +129,6 @@ def test_the_remedy_for_too_short_a_time_is_more_time():
         return model(x)
 
     with pytest.warns(ShapleyExtWarning, match="Raise max_seconds until max_evals=40 fits"):
-        by_shap(slow, rows, "auto", max_seconds=0.8)
+        by_shap(slow, rows, "oddgp", max_seconds=0.8)
     with pytest.warns(ShapleyExtWarning, match="Raise max_evals to 40"):
-        by_shap(model, rows, 20, max_seconds=60)
+        by_shap(model, rows, "oddgp", max_evals=20, max_seconds=60)
