@@ -177,23 +177,6 @@ def test_no_distances_between_all_players_are_needed(method, order, monkeypatch)
     np.testing.assert_allclose(found, weights[None, :, None], **EXACT)
 
 
-# --- identities ---
-
-
-@pytest.mark.parametrize(("d", "k"), [(6, 4), (7, 4), (8, 2), (8, 6), (6, 8), (9, 4)])
-@pytest.mark.parametrize("method", ["l", "c"])
-def test_context_kept_is_the_authors_code_on_a_ring(d, k, method):
-    game = random_game(d)
-    while k >= d:  # as the authors' code has it
-        k -= 2
-    order = k // 2
-    estimator = (
-        core.LShapley(order, "kept") if method == "l" else core.CShapley(order, "paper", "kept")
-    )
-    wanted = oracle.authors_text_values(game.value_of(0), d, k, method)
-    np.testing.assert_allclose(values(game, estimator, PlayerGraph.ring(d))[0], wanted, **EXACT)
-
-
 # --- null players ---
 
 NULLS = [1, 4]

@@ -118,36 +118,3 @@ def regression(sets, value, n_players, kernel="shapley", efficient=False, contex
         normal = np.block([[normal, ones], [ones.T, np.zeros((1, 1))]])
         right = np.concatenate([right, (worth(everyone) - worth(nobody))[None]])
     return np.linalg.solve(normal, right)[:n_players]
-
-
-def authors_text_values(value, d, k, method):
-    """Return what the authors' code gives a text of d words, as its reading describes it.
-
-    The text is a ring, positions count modulo d; a window has k / 2 words on either side, with k
-    lowered by 2 while it is not less than d. Words outside the window are kept. Method "l" averages
-    marginal contributions by size with 1 / ((k + 1) C(k, j − 1)); method "c" goes over all
-    intervals around the word within the window with 2 / (j (j + 1) (j + 2)).
-    """
-    while k >= d:
-        k -= 2
-    half = k // 2
-    everyone = frozenset(range(d))
-    found = []
-    for word in range(d):
-        window = [(word + step) % d for step in range(-half, half + 1)]
-        outside = everyone - frozenset(window)
-        total = 0.0
-        if method == "l":
-            for others in subsets(set(window) - {word}):
-                j = len(others) + 1
-                step = value(outside | {word, *others}) - value(outside | {*others})
-                total = total + step / ((k + 1) * comb(k, j - 1))
-        else:
-            for left in range(half + 1):
-                for right in range(half + 1):
-                    members = {(word + step) % d for step in range(-left, right + 1)}
-                    j = len(members)
-                    step = value(outside | members) - value(outside | members - {word})
-                    total = total + 2 * step / (j * (j + 1) * (j + 2))
-        found.append(total)
-    return np.array(found)

@@ -66,18 +66,6 @@ def layers(*activations):
     )
 
 
-class Image(nn.Module):
-    """A small convolutional network of straight pieces."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        self.head = nn.Linear(8, 2)
-
-    def forward(self, x):
-        return self.head(self.stem(x.reshape(-1, 1, 3, 4)).flatten(1))
-
-
 class Recurrent(nn.Module):
     """The last state of a recurrent layer over the features."""
 
@@ -128,19 +116,6 @@ class Once(torch.autograd.Function):
     def backward(ctx, grad):
         (tanh,) = ctx.saved_tensors
         return grad * (1 - tanh**2)
-
-
-class Detached(torch.autograd.Function):
-    """The same, with a derivative that depends on the output's only."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.tanh = x.tanh().detach()
-        return x.tanh()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * (1 - ctx.tanh**2)
 
 
 class Twice(torch.autograd.Function):
@@ -274,7 +249,6 @@ def _twice(build, **facts):
 CASES = {
     # Straight pieces
     "ReLU": Case(layers(nn.ReLU), "gradient", _STRAIGHT),
-    "max-pooling": Case(lambda: fixed(Image()), "gradient", _STRAIGHT),
     "in place": Case(
         layers(lambda: nn.ReLU(inplace=True), lambda: nn.Dropout(0.5, inplace=True)),
         "gradient",
@@ -282,12 +256,6 @@ CASES = {
     ),
     # Smooth
     "tanh": _twice(layers(nn.Tanh)),
-    "GELU": _twice(layers(nn.GELU)),
-    "softmax of ReLU": _twice(
-        lambda: fixed(
-            nn.Sequential(nn.Linear(N_FEATURES, 8), nn.ReLU(), nn.Linear(8, 3), nn.Softmax(1))
-        )
-    ),
     "LSTM": _twice(lambda: fixed(Recurrent(nn.LSTM))),
     "norms": _twice(layers(lambda: nn.BatchNorm1d(16), nn.Tanh, lambda: nn.LayerNorm(16))),
     "attention with weights": _twice(lambda: fixed(Attention(True))),
@@ -310,9 +278,6 @@ CASES = {
     ),
     "once_differentiable": Case(
         around(lambda inner, x: Once.apply(inner(x)).prod(dim=1)), "gradient", _ONCE
-    ),
-    "detached derivative": Case(
-        around(lambda inner, x: Detached.apply(inner(x)).sum(dim=1)), "gradient", _ONCE
     ),
     "linear": Case(lambda: fixed(nn.Linear(N_FEATURES, 2)), "gradient", _ONCE),
     # Second derivatives of a part
