@@ -111,14 +111,6 @@ def test_both_parts_are_exact(edges):
     np.testing.assert_allclose(wanted.sum(axis=0), total, rtol=0, atol=1e-10)
 
 
-def test_drawn_parts_are_unbiased():
-    edges = PARTIAL_ORDERS["tree"]
-    game, value = of_parts()
-    values = np.array([run(edges, game, 30, seed, is_split=True).values[0] for seed in range(120)])
-    off = values[..., 0].mean(axis=0) - split_values(N_PLAYERS, edges, value).ravel()
-    assert (np.abs(off) < 4 * values[..., 0].std(axis=0) / np.sqrt(120) + 1e-12).all()
-
-
 @pytest.mark.slow
 def test_large_partial_orders_take_seconds():
     """A tree of 400 features, lists of 20, and a grid whose ideals are listed."""

@@ -1,12 +1,14 @@
 """Batch sizes found by timing: near the best, bounded, and never instead of the user's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.games import evaluation as batched_evaluation
 from shapley_adapters.games.batch_sizes import BatchBounds, TimedBatchSize
 from shapley_adapters.games.evaluation import in_batches_of
+from tests.helpers.clock import Clock
 from tests.helpers.reference_games import TableGame, random_game
 
 BOUNDS = BatchBounds(64, 4096)
@@ -18,14 +20,6 @@ COSTS = {
     "tiny batches fit the cache": lambda n: 1e-4 + 1e-3 * n * (1 if n <= 16 else 2),
     "large batches fit the cache": lambda n: 1e-3 + 1e-4 * n * (1 if n <= 1024 else 2),
 }
-
-
-class Clock:
-    """A clock that batches move on."""
-
-    def __init__(self, monkeypatch):
-        self.now = 0.0
-        monkeypatch.setattr(batched_evaluation, "perf_counter", lambda: self.now)
 
 
 def seconds_of(clock, cost, total, size_at):
@@ -102,31 +96,25 @@ def test_a_slower_size_takes_little_of_a_short_call(factor, monkeypatch):
     assert clock.now <= 1.09 * 1e-4 * 2_000
 
 
-def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
-    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
-
-    def call(start, stop):
-        if stop - start > 300:
-            raise MemoryError
-        sizes.append(stop - start)
-        clock.now += 0.1  # a large batch takes no longer
-
-    in_batches_of(20_000, lambda _: size, call)
-    assert sum(sizes) == 20_000
-    assert max(sizes) == sizes[-2] == 256
-
-
 class TimedGame(TableGame):
+    """A game whose memory holds `most` evaluations, each call of which takes a second."""
+
     batch_bounds = BatchBounds(4, 64)
+    clock: Any = None
+    most, n_refused = 1000, 0
 
-
-def of_table(kind, values):
-    return kind(values, evaluations_per_batch=1000)
+    def __call__(self, rows, coalitions):
+        if self.clock is not None:
+            self.clock.now += 1.0
+        if len(rows) > self.most:
+            self.n_refused += 1
+            raise MemoryError
+        return super().__call__(rows, coalitions)
 
 
 def test_batches_grow_within_a_call_and_change_no_value():
     values = random_game(9, n_rows=6).values
-    fixed, timed = of_table(TableGame, values), of_table(TimedGame, values)
+    fixed, timed = (kind(values, evaluations_per_batch=1000) for kind in (TableGame, TimedGame))
     settings = core.Settings(seed=0, budget=200)
     expected = core.estimate(fixed, core.least_squares(True, "kernel", True, False), settings)
     found = core.estimate(timed, core.least_squares(True, "kernel", True, False), settings)
@@ -135,29 +123,12 @@ def test_batches_grow_within_a_call_and_change_no_value():
     assert 4 <= min(in_batches) < max(timed.batch_sizes) <= 64
 
 
-def test_the_users_batch_size_is_obeyed():
-    game = of_table(TimedGame, random_game(9, n_rows=6).values)
-    settings = core.Settings(seed=0, budget=200, batch_size=50)
-    core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
-    # The end points of six rows; the rest in batches of 50 and what is left.
-    assert game.batch_sizes[0] == 12
-    sizes = game.batch_sizes[1:]
-    assert max(sizes) == 50
-    assert sum(size < 50 for size in sizes) <= 5  # the last, and some look for random answers
-
-
 def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch):
-    clock = Clock(monkeypatch)
-
-    class SlowGame(TimedGame):
-        def __call__(self, rows, coalitions):
-            clock.now += 1.0
-            return super().__call__(rows, coalitions)
-
+    monkeypatch.setattr(TimedGame, "clock", Clock(monkeypatch))
     active = np.ones((2, 9), dtype=bool)
     active[1, :1] = False
     values = random_game(9, n_rows=2).values
-    game = SlowGame(values, active=active, evaluations_per_batch=1000)
+    game = TimedGame(values, active=active, evaluations_per_batch=1000)
     settings = core.Settings(seed=0, budget=200)
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     in_batches = [size for size in game.batch_sizes if size > 1]  # others look for random answers
@@ -165,32 +136,16 @@ def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch)
     assert in_batches[4:].count(4) <= 1  # the other row does not begin with 4 again
 
 
-class CrampedGame(TimedGame):
-    """A game whose memory holds 20 evaluations of nine players, and fewer of more."""
-
-    def __call__(self, rows, coalitions):
-        if len(rows) > 20:
-            self.n_refused += 1
-            raise MemoryError
-        return super().__call__(rows, coalitions)
-
-    n_refused = 0
-
-
 @pytest.mark.parametrize("with_tolerance", [False, True])
 def test_timed_batches_that_do_not_fit_into_memory_are_halved_once(with_tolerance, monkeypatch):
     """Later rounds, and rows of other lengths, begin with a size that fits."""
-    clock = Clock(monkeypatch)
+    monkeypatch.setattr(TimedGame, "clock", Clock(monkeypatch))
+    monkeypatch.setattr(TimedGame, "most", 20)  # a large batch takes no longer
     active = np.ones((6, 9), dtype=bool)
     active[3:, 0] = False
     values = random_game(9, n_rows=6).values
 
-    class SlowGame(CrampedGame):
-        def __call__(self, rows, coalitions):
-            clock.now += 1.0  # a large batch takes no longer
-            return super().__call__(rows, coalitions)
-
-    cramped = SlowGame(values, active=active, evaluations_per_batch=1000)
+    cramped = TimedGame(values, active=active, evaluations_per_batch=1000)
     free = TableGame(values, active=active, evaluations_per_batch=1000)
     tolerance = core.Tolerance(0.15) if with_tolerance else None
     settings = core.Settings(seed=0, budget=200, tolerance=tolerance)

@@ -292,7 +292,7 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
 
 
 ONE, FIVE = np.ones((1, 5)), random_game(5)
-CLOSE, NEAR = Neighbourhood(1.0), Neighbourhood(1.0, points=np.ones((4, 2)))
+NEAR = Neighbourhood(1.0, points=np.ones((4, 2)))
 INFINITE = from_function(lambda z: np.where(z[:, 0], np.inf, 0.0), 2)
 far: Any = "far"
 

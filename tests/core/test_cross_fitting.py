@@ -169,20 +169,6 @@ def test_no_less_accurate_where_regressions_tell_little(name):
     assert ours < 1.2 * min(errors_of(other, table, 16, n_seeds=8)[0] for other in others)
 
 
-@pytest.mark.slow
-def test_odd_gp_is_unbiased():
-    """Over 60 seeds, learned weights and all; |z| > 4.5 of 6 means is no chance."""
-    table = tabulated("ReLU network", 6, 1)
-    game = TableGame(table[:, :, None])
-    found = [
-        core.estimate(game, core.OddGP(unbiased=True), core.Settings(seed=seed, budget=32)).values
-        for seed in range(60)
-    ]
-    off = np.mean(found, axis=0) - game_shapley_values(game)
-    z = off / (np.std(found, axis=0, ddof=1) / np.sqrt(len(found)) + 1e-12)
-    assert np.abs(z).max() < 4.5
-
-
 @pytest.mark.parametrize("weights", ["learned", "equal"])
 def test_large_designs_are_predicted_through_their_first_values(weights, monkeypatch):
     """What is left out of the regression is corrected all the same."""

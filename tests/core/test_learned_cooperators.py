@@ -12,7 +12,7 @@ import shapley_adapters as core
 from shapley_adapters.coalitions.tables import all_coalitions
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import TableGame, random_game, request_of, smooth_game
+from tests.helpers.reference_games import TableGame, random_game, request_of
 
 LEARNED = core.Shear(cooperators="learned")
 
@@ -56,20 +56,6 @@ def test_estimates_are_unbiased():
     game = random_game(6)
     off = (estimates(game, 80, 34)[0] - game_shapley_values(game))[:, 0, :, 0]
     assert hotelling(off[:, :-1]) > 1e-3
-
-
-def test_values_add_up_and_do_not_depend_on_other_rows():
-    game = random_game(7, n_rows=3, n_outputs=2)
-    game.values[1] = smooth_game(7, n_outputs=2).values[0]
-    settings = core.Settings(seed=1, budget=60)
-    together = core.estimate(game, LEARNED, settings)
-    total = game.values[:, -1] - game.values[:, 0]
-    np.testing.assert_allclose(together.values.sum(axis=1), total, atol=1e-12)
-    assert together.cooperators.tolist() == ["learned"] * 3
-    for row in range(3):
-        alone = core.estimate(TableGame(game.values[row : row + 1]), LEARNED, settings)
-        np.testing.assert_array_equal(alone.values[0], together.values[row])
-        np.testing.assert_array_equal(alone.standard_errors[0], together.standard_errors[row])
 
 
 def test_pairs_and_triples_are_learned_exactly():

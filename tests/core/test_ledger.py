@@ -1,18 +1,16 @@
 """What trainings have paid for: nothing twice, nothing left out, labels for a second student."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-torch: Any = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from shapley_adapters import Game  # noqa: E402
-from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.training import Training  # noqa: E402
-from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
-from tests.core.test_training_runs import assert_same  # noqa: E402
+from shapley_adapters import Game
+from shapley_adapters.amortized.amortized import AmortizedShapley
+from shapley_adapters.amortized.training import Training
+from shapley_adapters.errors import InvalidArgumentError
+from tests.core.test_training_runs import assert_same
 
 N_ROWS, N_PLAYERS, BUDGET = 300, 8, 24
 X = np.random.default_rng(0).normal(size=(N_ROWS, N_PLAYERS)).astype(np.float32)

@@ -453,11 +453,6 @@ def test_a_smaller_choice_opens_a_larger_one():
         np.testing.assert_array_equal(first, longer[:few])
 
 
-def test_seeds_relabel_the_players():
-    first, other = (spread(12, 40, seed) for seed in (0, 1))
-    assert (first != other).any()
-
-
 @pytest.mark.parametrize("choose", [design.chosen_halves, design.chosen_values])
 @pytest.mark.parametrize(("n_players", "n_values"), [(40, 60), (64, 200), (100, 40), (5, 8)])
 def test_few_values_are_of_coalitions_that_differ(n_players, n_values, choose):

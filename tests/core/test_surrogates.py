@@ -141,16 +141,6 @@ def test_seeds():
     np.testing.assert_array_equal(first.outputs(x, present), again.outputs(x, present))
 
 
-def test_what_absent_places_hold_does_not_matter():
-    surrogate = fitted()
-    present = np.random.default_rng(0).random((9, 4)) < 0.5
-    one, other = (
-        surrogate.outputs(np.where(present, ROWS[:9], filling).astype(np.float32), present)
-        for filling in (np.nan, 1e30)
-    )
-    np.testing.assert_array_equal(one, other)
-
-
 def test_modules_of_one_s_own_are_copied(tmp_path):
     own = built(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
     before = own[1].weight.detach().clone()

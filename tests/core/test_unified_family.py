@@ -5,7 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import capped_shares, kernel_mass
-from tests.helpers.reference_games import FunctionGame, asked_for_estimate, random_game, request_of
+from tests.helpers.reference_games import FunctionGame, random_game, request_of
 
 
 def run(estimator, game, budget, seed=0, **settings):
@@ -38,37 +38,6 @@ def test_sim_semivalue_is_unbiased_least_squares_draw_by_draw(paired, centred, n
         np.testing.assert_allclose(first.values, second.values, atol=1e-10)
         np.testing.assert_allclose(first.standard_errors, second.standard_errors, atol=1e-10)
         np.testing.assert_array_equal(first.evaluations, second.evaluations)
-
-
-def test_sim_semivalue_is_its_formula():
-    """Table 1's last row, draw by draw; γ and the bias written out."""
-    n_players = 9
-    game = random_game(n_players)
-    found = run(core.SimSemivalue(paired=False, centred=False), game, budget=40, seed=5)
-    n_each = {}
-    for _, place in asked_for_estimate(game, found)[2:]:
-        n_each[place] = n_each.get(place, 0) + 1
-    # Duplicates are evaluated once, but count as often as they are drawn: draw again.
-    rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(n_players,)))
-    sizes = rng.choice(np.arange(1, n_players), size=4 * 38, p=kernel_mass(n_players))
-    ranks = rng.permuted(np.tile(np.arange(n_players), (len(sizes), 1)), axis=1)
-    places = (ranks < sizes[:, None]) @ (1 << np.arange(n_players))
-    seen, kept = set(), []
-    for place in places:
-        seen.add(int(place))
-        if len(seen) > 38:
-            break
-        kept.append(place)
-    assert set(kept) == set(n_each)
-    gamma = sum(1 / (s * (n_players - s)) for s in range(1, n_players))
-    value = game.values[0, :, 0]
-    expected = np.full(n_players, (value[-1] - value[0]) / n_players)
-    for place in kept:
-        is_in = place >> np.arange(n_players) & 1
-        size = is_in.sum()
-        coefficient = gamma * ((n_players - size) * is_in - size * (1 - is_in))
-        expected += coefficient * value[place] / len(kept)
-    np.testing.assert_allclose(found.values[0, :, 0], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,6 @@ def model(x):
     return np.sin(x).prod(axis=1) + x[:, 0] * x[:, 2]
 
 
-def two_outputs(frame):
-    return np.stack([model(frame), model(-np.asarray(frame))], axis=1)
-
-
 def explainer(function=model, masker=None, **options):
     masker = np.full((2, 3), 0.1) if masker is None else masker
     return shap.Explainer(function, masker, algorithm="oddgp", seed=1, **options)

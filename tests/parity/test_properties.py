@@ -92,20 +92,12 @@ def test_null_players_get_nothing(row):
 
 
 @over(OF_CORE)
-def test_additive_games(row):
-    weights = np.arange(M) ** 2 - 10.0
-    error = np.abs(values_of(row, additive_game(weights))[0, :, 0] - weights).max()
-    if row.exact_on_additive:
-        assert error < row.rounding
-    else:
-        assert error > 1e-3
-
-
-@over(OF_CORE)
-def test_quadratic_games(row):
-    game = quadratic_game(M)
+@pytest.mark.parametrize("kind", ["additive", "quadratic"])
+@pytest.mark.every_combination
+def test_games_of_single_players_and_pairs(row, kind):
+    game = additive_game(np.arange(M) ** 2 - 10.0) if kind == "additive" else quadratic_game(M)
     error = np.abs(values_of(row, game) - game_shapley_values(game)).max()
-    if row.exact_on_quadratic:
+    if getattr(row, f"exact_on_{kind}"):
         assert error < row.rounding
     else:
         assert error > 1e-3
@@ -160,21 +152,6 @@ def test_relabelled_players_take_their_values_with_them(row):
         difference = first.mean(axis=0) - second.mean(axis=0)
         spread = np.sqrt((first.var(axis=0) + second.var(axis=0)) / n)
         assert (np.abs(difference) < 4 * spread + 1e-10).all()
-
-
-def game_of_players_that_play_alike():
-    """Return a game in which players 1 and 4 count only together: none, one or both."""
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(3, 2**M))
-    places = np.arange(2**M)
-    number = (places >> 1 & 1) + (places >> 4 & 1)
-    return TableGame(table[number, places & ~0b0010010][None, :, None])
-
-
-@over(OF_CORE)
-def test_players_that_play_alike_get_alike_where_all_is_enumerated(row):
-    exact = values_of(row, game_of_players_that_play_alike(), budget=FULL)[0, :, 0]
-    assert exact[1] == pytest.approx(exact[4], abs=1e-12)
 
 
 @over([row for row in RANDOM if (row.is_unbiased or row in IS_SHEAR) and not row.fits_folds])

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 N_FEATURES = 6
 ROWS = np.random.default_rng(0).normal(size=(3, N_FEATURES)) + 2
 BACKGROUND = np.random.default_rng(1).normal(size=(4, N_FEATURES))
-DATA = np.random.default_rng(3).normal(size=(20, N_FEATURES))
 MATRIX = np.random.default_rng(2).normal(size=(N_FEATURES, 2))
 ONE_ROW = pytest.warns(ShapleyExtWarning, match=r"one row at a time.*calls")
 

@@ -38,18 +38,6 @@ def exact(predict, rows):
     return np.array([shapley_values(4, conditional_values(predict, row, KINDS)) for row in rows])
 
 
-@pytest.mark.parametrize("algorithm", ["enumeration", "leastsquares"])
-def test_it_is_a_model_for_any_explainer(surrogate, algorithm):
-    """The copy, which the model does not use, gets half of what the original would."""
-    explainer = shap.Explainer(surrogate, surrogate.reference, algorithm=algorithm, seed=0)
-    found = explainer(KINDS, max_evals=16).values
-    wanted = exact(model, KINDS)
-    assert np.abs(found - wanted).sum(axis=1).mean() < 0.12 * np.abs(wanted).sum(axis=1).mean()
-    copied = shap.Explainer(model, X.mean(axis=0)[None], algorithm="enumeration")(KINDS).values
-    assert (np.abs(copied[:, 1]) < 1e-12).all()
-    assert (np.abs(wanted[:, 1]) > 0.2).any()
-
-
 def test_trees_and_probabilities():
     forest = Surrogate(FOREST, **FEW).fit(X)
     assert forest.validation.loss == "kl"
