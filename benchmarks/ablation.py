@@ -13,8 +13,7 @@ of its package.
 For each cell, a kind of game with some evaluations a player: errors Σ |φ̂ − φ| / Σ |φ|, as geometric
 means over games (below 1e-4 they count as that), their ratio, and the share of values in 95 %
 intervals; losing cells come first. Then the table of the page: for each number of players and of
-evaluations, the geometric mean of the ratios over kinds, and the mean share. The kind *text* has
-real texts of 50 and 100 words.
+evaluations, the geometric mean of the ratios over kinds, and the mean share.
 """
 
 import argparse
@@ -22,15 +21,12 @@ import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pages
 import pandas as pd
-from data_files import FOLDERS
 from drawn_games import KINDS, drawn_game
 from games import LargeGame, joined, share_inside
 from zoo_games import MODELS
@@ -43,19 +39,6 @@ _MOST_SHARE = 0.5
 
 _MOST_TABULATED = 14
 """Fitted models have tables of values of so many features at most."""
-
-TEXT = "text"
-TEXT_PLAYERS = (50, 100)
-
-
-@cache
-def games_of(kind: str, n_players: int, n_games: int, seed: int, data: Path) -> list[LargeGame]:
-    """Return games of a kind; real ones where it is a text."""
-    if kind == TEXT:
-        from large_models import text_game  # needs torch
-
-        return [text_game(data, n_players, seed + game) for game in range(n_games)]
-    return [drawn_game(kind, n_players, n_games * seed + game) for game in range(n_games)]
 
 
 def measured(games: list[LargeGame], estimator: Any, budget: int, seed: int) -> dict[str, float]:
@@ -92,10 +75,10 @@ def measured_cells(options: argparse.Namespace) -> pd.DataFrame:
     lines = []
     for n_players in options.players:
         for kind in options.kinds:
-            is_text, is_drawn = n_players in TEXT_PLAYERS, kind in KINDS
-            if not (is_text if kind == TEXT else is_drawn or n_players <= _MOST_TABULATED):
+            if kind in MODELS and n_players > _MOST_TABULATED:
                 continue
-            games = games_of(kind, n_players, options.games, options.seed, options.data)
+            seeds = range(options.games * options.seed, options.games * (options.seed + 1))
+            games = [drawn_game(kind, n_players, seed) for seed in seeds]
             for each in options.per_player:
                 budget = max(6, round(each * n_players) + 2 * (each == 2))
                 if budget > _MOST_SHARE * 2.0**n_players:
@@ -117,10 +100,9 @@ def main() -> None:
         players=[8, 14, 31, 60],
         per_player=[1.0, 2, 2.5, 4, 8, 16],
         games=3,
-        kinds=[*KINDS, *MODELS, TEXT],
+        kinds=[*KINDS, *MODELS],
         set=[""],
         other="",
-        **FOLDERS,
     )
     if options.quick:
         options.players, options.games = [8], 1
