@@ -21,6 +21,9 @@ TEXT_SETS = {50: "ag_news", 100: "yahoo", 200: "imdb", 500: "imdb"}
 DIGITS_FILE, SIDE = "mnist5k/mnist5k.npz", 28
 _N_ORDERS = 20_000
 _GREY = 0.5
+_SHARPNESS, _COPIED = 40.0, 0.6
+"""Of attention, and the share of copied words: with the largest likelihood of 100 headlines, given
+their articles among 50 sentences, of some."""
 
 
 def log_odds(logits: FloatArray, label: int) -> FloatArray:
@@ -129,9 +132,7 @@ class ContextModel:
 
     A transparent stand-in for a language model. The next word is copied from the sentences by their
     attention, or comes from the frequencies of words in all texts. Attention to a sentence is the
-    exponential of its similarity to the words so far; one fixed token always has some. Sharpness
-    and the share of copied words are those with the largest likelihood of 100 headlines, given
-    their articles among 50 sentences.
+    exponential of its similarity to the words so far; one fixed token always has some.
     """
 
     def __init__(self, data: Path) -> None:
@@ -151,23 +152,9 @@ class ContextModel:
         self.sentences = self.vectorizer.fit_transform([body for _, body in self.articles])
         counts = np.asarray((self.sentences > 0).sum(axis=0)).ravel()
         self.frequency = counts / counts.sum()
-        grid = [
-            (sharpness, copied)
-            for sharpness in (5.0, 10.0, 20.0, 40.0)
-            for copied in (0.1, 0.3, 0.6, 0.8)
-        ]
-        self.sharpness, self.copied = max(grid, key=self._likelihood)
 
-    def _likelihood(self, choice: tuple[float, float]) -> float:
-        self.sharpness, self.copied = choice
-        found = 0.0
-        for place in range(100):
-            attention, copies, frequency = self._steps(50, 1_000_000 + place)
-            found += self._log_probability(attention.sum(axis=0), copies.sum(axis=0), frequency)
-        return found
-
-    def _steps(self, n_sentences: int, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return attention, (M, T), what it copies, and the frequencies, (T,), of the words."""
+    def game(self, n_sentences: int, place: int) -> LargeGame:
+        """Return the log-probability of a headline, as a game of the sentences of its context."""
         rng = np.random.default_rng(place)
         chosen = rng.permutation(len(self.articles))[:n_sentences]
         known = self.vectorizer.vocabulary_
@@ -176,31 +163,26 @@ class ContextModel:
         context = self.sentences[chosen]
         number = np.array([known[word] for word in answer], dtype=np.intp)
         before = self.vectorizer.transform([answer[:n] for n in range(len(answer))])
-        attention = np.exp(self.sharpness * (context @ before.T).toarray())
+        attention = np.exp(_SHARPNESS * (context @ before.T).toarray())
         holds = (context[:, number] > 0).toarray()
         copies = attention * holds / np.asarray((context > 0).sum(axis=1)).reshape(-1, 1)
-        return attention, copies, self.frequency[number]
+        frequency = self.frequency[number]
 
-    def _log_probability(self, attended: Any, copied: Any, frequency: FloatArray) -> Any:
-        """Return the log-probability of a headline from sums over the sentences, (…, T)."""
-        mixed = self.copied * copied / (1 + attended) + (1 - self.copied) * frequency
-        return np.log(mixed).sum(axis=-1)
-
-    def game(self, n_sentences: int, place: int) -> LargeGame:
-        """Return the log-probability of a headline, as a game of the sentences of its context."""
-        attention, copies, frequency = self._steps(n_sentences, place)
+        def log_probability(attended: Any, copied: Any) -> Any:
+            """Return the log-probability of the headline from sums over the sentences, (…, T)."""
+            mixed = _COPIED * copied / (1 + attended) + (1 - _COPIED) * frequency
+            return np.log(mixed).sum(axis=-1)
 
         def values(coalitions: BoolArray) -> FloatArray:
             present = coalitions.astype(float)
-            found = self._log_probability(present @ attention, present @ copies, frequency)
-            return np.asarray(found)
+            return np.asarray(log_probability(present @ attention, present @ copies))
 
         def gains(orders: IntArray) -> FloatArray:
             """Return what each sentence adds where it joins, (orders, M), by cumulative sums."""
             none = np.zeros((len(orders), 1, len(frequency)))
             attended = np.concatenate([none, attention[orders].cumsum(axis=1)], axis=1)
             copied = np.concatenate([none, copies[orders].cumsum(axis=1)], axis=1)
-            added = np.diff(self._log_probability(attended, copied, frequency), axis=1)
+            added = np.diff(log_probability(attended, copied), axis=1)
             found = np.empty(orders.shape)
             np.put_along_axis(found, orders, added, axis=1)
             return found
