@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import torch
-from games import FloatArray
+from games import FloatArray, LargeGame
 from neighbour_models import (
     Case,
     Contender,
@@ -23,8 +23,8 @@ from neighbour_models import (
     vocabulary,
 )
 from neighbour_models import Item as Input
+from peers import CountedGame, by_lime
 from scipy.ndimage import binary_dilation
-from sklearn.linear_model import Ridge
 from torch import nn
 
 import captum_ext
@@ -34,8 +34,6 @@ from .pictures import draw_images, draw_lines
 
 _PER_PLAYER = 4
 _PLAIN = "SampleShapley"
-_KERNEL_WIDTH = 0.25
-"""Of LIME for texts: 25, for distances in percent."""
 
 SHARES = np.array([0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
 _MEASURED = (SHARES > 0) & (SHARES <= 0.3)
@@ -81,18 +79,9 @@ def contenders(case: Case) -> dict[str, Contender]:
 
 def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> FloatArray:
     """Explain by LIME as for texts: ridge regression on texts without a random number of words."""
-    rng = np.random.default_rng(seed)
-    n_removed = rng.integers(1, item.n_players + 1, budget)
-    ranks = rng.random((budget, item.n_players)).argsort(axis=1).argsort(axis=1)
-    present = np.concatenate(
-        [np.ones((1, item.n_players), dtype=bool), ranks >= n_removed[:, None]]
-    )
-    target = _target(model, item)
-    outputs = log_probabilities(model, item, present, target)
-    distances = 1 - np.sqrt(present.mean(axis=1))  # of the cosine
-    weights = np.sqrt(np.exp(-((distances / _KERNEL_WIDTH) ** 2)))
-    fitted = Ridge(alpha=1.0).fit(present.astype(float), outputs, sample_weight=weights)
-    return np.asarray(fitted.coef_)
+    of_class = partial(log_probabilities, model, item, target=_target(model, item))
+    game = LargeGame(of_class, np.zeros(item.n_players))
+    return by_lime(CountedGame(game), budget, seed).values
 
 
 def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> FloatArray:
