@@ -7,8 +7,7 @@
 Of each kind of game and number of evaluations a player: the error Σ|Î − I| over Σ|I| of each
 method; how many of the ten strongest pairs are among the ten that it finds; how many of the pairs,
 and of the ten strongest that it finds, are in the 95 % intervals of `oddgp`. The ratio is that of
-its error to the least of shapiq. The index is Shapley's; RegressionFSII estimates its own, whose
-exact values are another truth.
+its error to the least of shapiq. The index is Shapley's.
 
 Networks and Adult (with its data) have 12 and 13 players and are enumerated. The trees have 13 and
 30: absent features follow the branches by their shares of training rows, so that TreeExplainer's
@@ -22,7 +21,6 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
-from math import comb
 from typing import Any, NamedTuple
 
 import lightgbm
@@ -70,7 +68,6 @@ PEERS = (
     _of_pairs("ProxySHAP", proxy_model="lightgbm"),
     _of_pairs("ProxySHAP", "xgboost", proxy_model="xgboost"),
 )
-FAITHFUL = fixed("RegressionFSII", pairing_trick=True)
 OF_MANY = (
     # Without the search of hyperparameters, which takes minutes.
     _of_pairs("ProxySPEX", max_order=2, hpo=False, pairing_trick=True),
@@ -89,14 +86,14 @@ class PairGames(NamedTuple):
         M.
     truth : array, (R, P)
         The Shapley interactions.
-    peers : dict of Approximator to array, (R, P)
-        Who takes part of shapiq, and the interactions that it estimates.
+    peers : sequence of Approximator
+        Who takes part of shapiq.
     """
 
     values_of: Sequence[Values]
     n_players: int
     truth: FloatArray
-    peers: dict[Approximator, FloatArray]
+    peers: Sequence[Approximator] = PEERS
 
 
 def _of_tables(tables: FloatArray) -> PairGames:
@@ -104,23 +101,8 @@ def _of_tables(tables: FloatArray) -> PairGames:
     places, every = 1 << np.arange(n_players), all_coalitions(n_players)
     index = InteractionRequest("SII").index(n_players)
     truth = enumerated(index, every, tables[:, :, None])[:, :, 0]
-
-    peers = {**dict.fromkeys(PEERS, truth), FAITHFUL: _faithful(every, tables)}
     values_of = [lambda present, table=table: table[present @ places] for table in tables]
-    return PairGames(values_of, n_players, truth, peers)
-
-
-def _faithful(every: BoolArray, tables: FloatArray) -> FloatArray:
-    """Return faithful Shapley interactions of order 2 (Tsai, Yeh and Ravikumar, JMLR 2023)."""
-    n = every.shape[1]
-    sizes = every.sum(axis=1)
-    weights = np.array([0.0, *(1 / (comb(n, s) * s * (n - s)) for s in range(1, n)), 0.0])[sizes]
-    weights[(sizes == 0) | (sizes == n)] = 1e6 * weights.max()
-    z = every.astype(float)
-    features = np.stack([z[:, i] * z[:, j] for i, j in combinations(range(n), 2)], axis=1)
-    roots = np.sqrt(weights)[:, None]
-    design = roots * np.concatenate([np.ones((len(z), 1)), z, features], axis=1)
-    return np.linalg.lstsq(design, roots * tables.T, rcond=None)[0][n + 1 :].T
+    return PairGames(values_of, n_players, truth)
 
 
 def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
@@ -134,7 +116,7 @@ def _trees(X: FloatArray, y: FloatArray, n_rows: int) -> PairGames:
         return sum(_mean_output(root, row, coalitions) for root in roots)
 
     games, truth = [partial(value, row) for row in X[:n_rows]], 2 * matrices[:, first, second]
-    return PairGames(games, X.shape[1], truth, dict.fromkeys(PEERS, truth))
+    return PairGames(games, X.shape[1], truth)
 
 
 def _mean_output(node: dict[str, Any], row: FloatArray, coalitions: BoolArray) -> Any:
@@ -184,8 +166,7 @@ def games_of(name: str, options: argparse.Namespace) -> PairGames:
     if kind == "conjunctions":
         drawn = [conjunctions(int(size), options.largest, seed) for seed in range(options.rows)]
         values, exact = zip(*drawn, strict=True)
-        truth = np.array(exact)
-        return PairGames(values, int(size), truth, dict.fromkeys(OF_MANY, truth))
+        return PairGames(values, int(size), np.array(exact), OF_MANY)
     if name == "trees-13":
         return _trees(*_synthetic(13), options.rows)
     if name == "trees-30":
@@ -224,7 +205,7 @@ def measured(
     strongest = np.take_along_axis(inside, order, axis=1)
     held = {"held": inside.mean(), "held, strongest": strongest.mean()}
     found["oddgp"] = _scores(values, games.truth) | held
-    for peer, truth in games.peers.items():
+    for peer in games.peers:
         if worker is None:
             break
         try:
@@ -234,7 +215,7 @@ def measured(
             ]
         except UnusableBudgetError:
             continue
-        found[peer.name] = _scores(np.array(answers), truth)
+        found[peer.name] = _scores(np.array(answers), games.truth)
     return found
 
 
