@@ -10,14 +10,11 @@ Errors are relative to long runs by orders, each index to its own.
 *passages*: log-probability of an answer by the language model of the page, three passages have it;
 beside ContextCite: lasso of the logit, random halves, penalty .01. Leaving one out takes M + 1
 evaluations, whatever the budget.
-*sizes*: own time, memory and errors at .25, 1 and 8 evaluations a player.
+*sizes*: errors at .25, 1 and 8 evaluations a player.
 All contenders evaluate as many coalitions. Cells where a peer is better come first. About ten
 minutes on one core.
 """
 
-import multiprocessing
-import resource
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +25,7 @@ import numpy as np
 import pages
 import pandas as pd
 from games import BoolArray, FloatArray, IntArray, Values, attention, in_blocks, relative_error
-from peers import CountedGame, limit_of
+from peers import limit_of
 from scipy.stats import betabinom, binom
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import Lasso
@@ -177,11 +174,8 @@ OF_PASSAGES: dict[str, Contender] = {
     "lasso (ContextCite)": lasso,
     "leaving one out": left_out,
 }
-OF_SIZES: dict[str, Contender] = {
-    OURS: by_us,
-    "random orders": by_orders,
-    "least squares": partial(by_us, algorithm="leastsquares"),
-}
+OF_SIZES = (by_us, by_orders, partial(by_us, algorithm="leastsquares"))
+"""Ours, and peers: random orders and least squares."""
 
 
 def rows_task(n_seeds: int) -> pd.DataFrame:
@@ -218,33 +212,17 @@ def passages_task(n_seeds: int) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=[*CELL, "contender", "found", *range(1, 6)])
 
 
-def one_size(n_players: int, each: float) -> tuple[object, ...]:
-    """Return own seconds, MiB and errors, in a process of its own."""
-    errors: list[float] = []
-    game, budget, before = attention(n_players, 0), max(4, round(each * n_players)), peak_memory()
-    own = memory = np.nan
-    for contender in OF_SIZES.values():
-        counted, started = CountedGame(game), time.process_time()
-        found = contender(counted, n_players, budget, 0)
-        if not errors:
-            own = time.process_time() - started - counted.seconds
-            memory = peak_memory() - before
-        errors.append(relative_error(found, game.exact))
-    return (n_players, each, own, memory, *errors)
-
-
-def peak_memory() -> float:
-    """Return the most MiB that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def sizes_task() -> pd.DataFrame:
-    """Return own time, memory and errors of attention among 2 to 5,000 players."""
-    sizes = list(product((2, 10, 100, 1000, 5000), (0.25, 1, 8)))
-    one_size(2, 1)  # what a first call loads is not counted
-    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        lines = pool.starmap(one_size, sizes, chunksize=1)
-    return pd.DataFrame(lines, columns=["players", "per player", "seconds", "MiB", *OF_SIZES])
+    """Return errors of attention among 2 to 5,000 players, that of the better peer in brackets."""
+    cells: dict[str, dict[str, str]] = {}
+    for n, each in product((2, 10, 100, 1000, 5000), (0.25, 1, 8)):
+        game, budget = attention(n, 0), max(4, round(each * n))
+        ours, *peers = (
+            relative_error(contender(game.values, n, budget, 0), game.exact)
+            for contender in OF_SIZES
+        )
+        cells.setdefault(f"{each:g}", {})[f"{n:,}"] = f"{ours:.2f} ({min(peers):.2f})"
+    return pd.DataFrame(cells).rename_axis("players")
 
 
 def losing_table(results: pd.DataFrame, score: object, is_error: bool = False) -> str:
@@ -275,16 +253,6 @@ def table(means: pd.DataFrame) -> str:
     return pages.table(names, lines)
 
 
-def sizes_table(results: pd.DataFrame) -> str:
-    """Return errors, those of the better peer in brackets, and own seconds and MiB, by players."""
-    pairs = zip(results[OURS], results[list(OF_SIZES)[1:]].min(axis=1), strict=True)
-    cells = results.assign(cell=[f"{error:.2f} ({peer:.2f})" for error, peer in pairs])
-    means = cells.pivot(index="players", columns=CELL[1], values="cell")
-    for name, form in (("seconds", "{:.1f}"), ("MiB", "{:.0f}")):
-        means[name] = results[name].map(form.format).groupby(results["players"]).agg(", ".join)
-    return table(means)
-
-
 def main() -> None:
     """Measure, print, and write into the documentation."""
     options = pages.read_options(__doc__, seeds=3, parts=["rows", "passages", "sizes"])
@@ -302,9 +270,7 @@ def main() -> None:
             print(losing_table(results, score), "\n")
         pages.report(options, "passages", page_table(results, [5, "found"]))
     if "sizes" in options.parts:
-        results = sizes_task()
-        print(table(results))
-        pages.report(options, "sizes", sizes_table(results))
+        pages.report(options, "sizes", table(sizes_task()))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -195,20 +194,16 @@ class Answer:
 
 
 class CountedGame:
-    """A game as a model of 0 and 1, which counts its evaluations and its own time."""
+    """A game as a model of 0 and 1, which counts its evaluations."""
 
     def __init__(self, game: LargeGame) -> None:
         self.game = game
         self.n_evaluations = 0
-        self.seconds = 0.0
 
     def __call__(self, present: FloatArray | BoolArray) -> FloatArray:
         """Return the values of coalitions, (C, M)."""
-        started = time.process_time()
-        found = self.game.values(np.asarray(present, dtype=float) > 0.5)
-        self.seconds += time.process_time() - started
         self.n_evaluations += len(present)
-        return found
+        return self.game.values(np.asarray(present, dtype=float) > 0.5)
 
     @property
     def columns(self) -> tuple[FloatArray, FloatArray]:
