@@ -1,13 +1,12 @@
 """How often 95 % intervals hold and how large errors are, on kinds of games that a seed draws.
 
     python benchmarks/error_bars.py [--draw 5] [--games 8] [--seeds 2] [--per-player 4 8 16 32]
-        [--of "oddgp, unbiased"] [--noise 0 0.1] [--quick] [--docs]
+        [--of "oddgp, unbiased"] [--quick] [--docs]
 
 The kinds are all of `zoo_games.py`, with 10 to 13 players. First the cells in which intervals hold
-less than .90 of the values. Then the table of the page, for each estimator and size of noise, and
-number of evaluations a player: the mean over kinds of the share of values in their intervals, how
-many kinds have less than .90, and the lowest. Noise is normal and new in each evaluation; its
-standard deviation is that share of the one of the values, and the values are the means. With --of:
+less than .90 of the values. Then the table of the page, for each estimator and number of
+evaluations a player: the mean over kinds of the share of values in their intervals, how many kinds
+have less than .90, and the lowest. With --of:
 also the cells in which an estimator errs, in Σ |φ̂ − φ| / Σ |φ|, more than the best other one, and
 the median and the largest ratio. Budgets that are refused are left out.
 """
@@ -19,16 +18,7 @@ from typing import Any
 import numpy as np
 import pages
 import pandas as pd
-from games import (
-    BoolArray,
-    CoreGame,
-    FloatArray,
-    IntArray,
-    TabulatedGame,
-    all_coalitions,
-    core_game,
-    share_inside,
-)
+from games import TabulatedGame, all_coalitions, core_game, share_inside
 from zoo_games import KINDS
 
 import shapley_adapters as core
@@ -48,32 +38,18 @@ BIASED = ("oddgp", "least squares", "SHEAR, learned")
 """They are no rivals of an unbiased estimator."""
 
 _LEAST, _LEAST_ERROR, _SHOWN = 0.9, 1e-5, 3
-CELL = ["noise", "each", "kind"]
-
-
-def noisy(game: CoreGame, spread: FloatArray, seed: int) -> CoreGame:
-    """Return games whose answers have normal errors of some spread, (R,), around their values."""
-    rng = np.random.default_rng(seed)
-
-    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        noise: FloatArray = spread[rows] * rng.normal(size=len(rows))
-        return game.values_of(rows, coalitions) + noise
-
-    return CoreGame(values_of, game.n_players, game.n_rows)
+CELL = ["each", "kind"]
 
 
 def measured(
-    games: TabulatedGame, make: Callable[[], Any], each: int, noise: float, n_seeds: int
+    games: TabulatedGame, make: Callable[[], Any], each: int, n_seeds: int
 ) -> dict[str, float] | None:
     """Return the error and the share of values in intervals; None if the budget is refused."""
     exact, errors, inside = games.shapley_values(), [], []
     for seed in range(n_seeds):
-        game = core_game(games)
-        if noise:
-            game = noisy(game, noise * games.table.std(axis=1), seed)
         settings = core.Settings(seed=seed, budget=each * games.n_players + 2)
         try:
-            found = core.estimate(game, make(), settings)
+            found = core.estimate(core_game(games), make(), settings)
         except BudgetError:
             return None
         gaps = np.abs(found.values[:, :, 0] - exact).sum(axis=1)
@@ -85,8 +61,8 @@ def measured(
 
 def coverage(table: pd.DataFrame) -> str:
     """Return the table of the page."""
-    rows, names, budgets = [], ["of", "noise"], table["each"].unique()
-    for (name, noise), cells in table.groupby(names, sort=False):
+    rows, budgets = [], table["each"].unique()
+    for name, cells in table.groupby("of", sort=False):
         texts = []
         for each in budgets:
             shares = cells.loc[cells["each"] == each, "inside"].dropna()
@@ -96,8 +72,7 @@ def coverage(table: pd.DataFrame) -> str:
             f"{cell.kind} {pages.short(cell.inside, 2)} at {cell.each}"
             for cell in cells[cells["inside"] < _LEAST].nsmallest(_SHOWN, "inside").itertuples()
         )
-        title = name.replace("oddgp", "`oddgp`") + (f", noise {noise:g}" if noise else "")
-        rows.append([title, *texts, lowest])
+        rows.append([name.replace("oddgp", "`oddgp`"), *texts, lowest])
     return pages.table(["estimator", *pages.budgets(budgets), "the lowest"], rows)
 
 
@@ -112,16 +87,15 @@ def print_ratios(table: pd.DataFrame, name: str) -> None:
     lost = ratio[ratio > 1]
     rows = ([*cell, f"{by:.2f}", best[cell]] for cell, by in lost.items())
     print(f"\n{name} over the best other\n")
-    print(pages.table(["noise", "a player", "kind", "ratio", "best"], rows))
-    for (noise, each), of_kinds in ratio.groupby(CELL[:2]):
-        text = f"median {of_kinds.median():.2f}, largest {of_kinds.max():.2f}"
-        print(f"noise {noise:g}, {each} a player: {text}")
+    print(pages.table(["a player", "kind", "ratio", "best"], rows))
+    for each, of_kinds in ratio.groupby("each"):
+        print(f"{each} a player: median {of_kinds.median():.2f}, largest {of_kinds.max():.2f}")
 
 
 def main() -> None:
     """Measure, and print the tables."""
     options = pages.read_options(
-        __doc__, draw=5, games=8, seeds=2, per_player=[4, 8, 16, 32], of="", noise=[0.0]
+        __doc__, draw=5, games=8, seeds=2, per_player=[4, 8, 16, 32], of=""
     )
     warnings.simplefilter("ignore")
     kinds = list(KINDS)
@@ -137,13 +111,10 @@ def main() -> None:
         table = np.stack([KINDS[kind](present, own) for _ in range(options.games)])
         games = TabulatedGame(table, n_players)
         for name in names:
-            for noise in options.noise:
-                for each in options.per_player:
-                    found = measured(games, ESTIMATORS[name], each, noise, options.seeds)
-                    if found is not None:
-                        lines.append(
-                            {"of": name, "noise": noise, "each": each, "kind": kind, **found}
-                        )
+            for each in options.per_player:
+                found = measured(games, ESTIMATORS[name], each, options.seeds)
+                if found is not None:
+                    lines.append({"of": name, "each": each, "kind": kind, **found})
     cells = pd.DataFrame(lines)
     print(cells[cells["inside"] < _LEAST].sort_values("inside").round(3).to_string(index=False))
     pages.report(options, "error-bars", coverage(cells))
