@@ -38,7 +38,6 @@ BIASED = ("oddgp", "least squares", "SHEAR, learned")
 """They are no rivals of an unbiased estimator."""
 
 _LEAST, _LEAST_ERROR, _SHOWN = 0.9, 1e-5, 3
-CELL = ["each", "kind"]
 
 
 def measured(
@@ -78,7 +77,7 @@ def coverage(table: pd.DataFrame) -> str:
 
 def print_ratios(table: pd.DataFrame, name: str) -> None:
     """Print the cells in which an estimator errs more than the best other one, and a summary."""
-    errors = table.pivot_table(index=CELL, columns="of", values="error")
+    errors = table.pivot_table(index=["each", "kind"], columns="of", values="error")
     rivals = errors.drop(
         columns=[name, *(BIASED if "unbiased" in name else ("SHEAR",))], errors="ignore"
     )

@@ -29,7 +29,6 @@ OPTIONS = {"shear": {"cooperators": "random"}}
 SERIES = {"rows": (100, 1_000, 100_000, 1_000_000), "players": (100, 1_000, 3_000)}
 DEFAULTS = {"rows": {"players": 13}, "players": {"rows": 2}}
 PER_PLAYER = 16
-COSTS = ("own", "seconds", "megabytes")
 
 
 class Model:
@@ -118,7 +117,7 @@ def main() -> None:
             cell = {"estimator": estimator, "series": name, **DEFAULTS[name]}
             sizes = list(SERIES[name])[: 2 if options.quick else None]
             found += measured_series(cell, sizes, options.limit)
-        costs = pd.DataFrame(found, columns=["estimator", "size", *COSTS])
+        costs = pd.DataFrame(found, columns=["estimator", "size", "own", "seconds", "megabytes"])
         pages.report(options, f"growth-{name}", table_of_costs(name, costs))
 
 
