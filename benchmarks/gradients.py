@@ -20,7 +20,12 @@ import pages
 import pandas as pd
 import torch
 from games import FloatArray, converged, relative_error, share_inside
-from sklearn.datasets import load_breast_cancer, load_sample_images, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_sample_images,
+    make_classification,
+)
 from torch import nn
 
 from captum_ext import OddGP
@@ -40,14 +45,14 @@ METHODS = [*OURS, *CAPTUM]
 
 
 class Tokens(nn.Module):
-    """A transformer or a GRU over tokens: words, times or patches."""
+    """A transformer, a GRU or a language model over tokens: words, times or patches."""
 
-    def __init__(self, size: int, is_recurrent: bool, n_tokens: int) -> None:
+    def __init__(self, size: int, kind: str, n_tokens: int) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.kind = size, kind
         self.embed = nn.Linear(size, 32)
         self.place = nn.Parameter(torch.randn(n_tokens, 32) / 4)
-        if is_recurrent:
+        if kind == "GRU":
             self.body: nn.Module = nn.GRU(32, 32, batch_first=True)
         else:
             layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)
@@ -55,18 +60,39 @@ class Tokens(nn.Module):
         self.head = nn.Linear(32, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = self.body(self.embed(x.reshape(len(x), -1, self.size)) + self.place)
-        found = found[0][:, -1] if isinstance(found, tuple) else found.mean(dim=1)
-        return self.head(found)
+        tokens = self.embed(x.reshape(len(x), -1, self.size)) + self.place
+        if self.kind == "GRU":
+            return self.head(self.body(tokens)[0][:, -1])
+        if self.kind == "transformer":
+            return self.head(self.body(tokens).mean(dim=1))
+        causal = nn.Transformer.generate_square_subsequent_mask(len(self.place))
+        return self.head(self.body(tokens, mask=causal)[:, -1]).log_softmax(dim=1)
 
 
-def photographs(activation: type[nn.Module]) -> nn.Module:
+class Nodes(nn.Module):
+    """A network of three rounds of messages on a ring with chords."""
+
+    def __init__(self, n_nodes: int) -> None:
+        super().__init__()
+        ring = torch.roll(torch.eye(n_nodes), 1, dims=0) + torch.roll(torch.eye(n_nodes), 7, dims=0)
+        self.near = (torch.eye(n_nodes) + ring + ring.T) / 5
+        self.rounds = nn.ModuleList(nn.Linear(size, 32) for size in (4, 32, 32))
+        self.head = nn.Linear(32, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = x.reshape(len(x), -1, 4)
+        for one in self.rounds:
+            found = one(self.near @ found).relu()
+        return self.head(found.mean(dim=1))
+
+
+def photographs(activation: type[nn.Module], side: int = 20) -> nn.Module:
     """Return a convolutional network of colour images."""
     return nn.Sequential(
-        nn.Unflatten(1, (3, 20, 20)),
+        nn.Unflatten(1, (3, side, side)),
         nn.Conv2d(3, 12, 3, padding=1), activation(), nn.AvgPool2d(2),
         nn.Conv2d(12, 24, 3, padding=1), activation(), nn.AvgPool2d(2),
-        nn.Flatten(), nn.Linear(24 * 25, 32), activation(), nn.Linear(32, 4),
+        nn.Flatten(), nn.Linear(24 * (side // 4) ** 2, 32), activation(), nn.Linear(32, 4),
     )  # fmt: skip
 
 
@@ -84,22 +110,35 @@ def squares(side: int, size: int, n_colours: int = 1) -> torch.Tensor:
     return (place[:, None] * (side // size) + place).ravel().repeat(n_colours)[None]
 
 
-WORDS, TIMES = 24, 48
+WORDS, TIMES, NODES = 24, 48, 30
 OF_SENTENCES, OF_SERIES = torch.arange(WORDS * 8)[None] // 8, torch.arange(TIMES * 2)[None] // 2
+OF_NODES, OF_TEXTS = torch.arange(NODES * 4)[None] // 4, torch.arange(20 * 6 * 8)[None] // 48
 NETWORKS: dict[str, tuple[str, Any, torch.Tensor | None]] = {
     "MLP GELU, made (40)": ("made", lambda: dense(40, nn.GELU()), None),
     "MLP ReLU of 5 layers, made (40)": ("made", lambda: dense(40, nn.ReLU(), 5), None),
     "MLP SiLU of 4 layers, cancer (30)": ("cancer", lambda: dense(30, nn.SiLU(), 4), None),
-    "transformer, sentences (24)": ("sentences", lambda: Tokens(8, False, WORDS), OF_SENTENCES),
-    "GRU, sentences (24)": ("sentences", lambda: Tokens(8, True, WORDS), OF_SENTENCES),
-    "GRU, series (48)": ("series", lambda: Tokens(2, True, TIMES), OF_SERIES),
+    "transformer, sentences (24)": (
+        "sentences",
+        lambda: Tokens(8, "transformer", WORDS),
+        OF_SENTENCES,
+    ),
+    "GRU, sentences (24)": ("sentences", lambda: Tokens(8, "GRU", WORDS), OF_SENTENCES),
+    "GRU, series (48)": ("series", lambda: Tokens(2, "GRU", TIMES), OF_SERIES),
     "CNN GELU, photographs (25)": ("photographs", lambda: photographs(nn.GELU), squares(20, 4, 3)),
     "CNN ReLU, photographs (100)": ("photographs", lambda: photographs(nn.ReLU), squares(20, 2, 3)),
+    "CNN ReLU, larger ones (196)": ("larger", lambda: photographs(nn.ReLU, 28), squares(28, 2, 3)),
+    "MLP tanh, digits (64)": ("digits", lambda: dense(64, nn.Tanh()), None),
+    "graph network, nodes (30)": ("nodes", lambda: Nodes(NODES), OF_NODES),
+    "language model of random weights, sentences (20)": (
+        "texts",
+        lambda: Tokens(8, "language model", 120),
+        OF_TEXTS,
+    ),
 }
 
 
 def data_of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows and labels; the baselines are the means of rows."""
+    """Return rows, and labels if a network learns; the baselines are the means of rows."""
     rng = np.random.default_rng(0)
     if name == "made":
         x, y = make_classification(2000, 40, n_informative=15, n_classes=4, random_state=0)
@@ -114,11 +153,21 @@ def data_of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
         wave = np.sin(time * (0.2 + 0.1 * y[:, None]) + 6 * rng.random((2000, 1)))
         x = np.stack([wave, 0 * wave], axis=2) + rng.normal(size=(2000, TIMES, 2)) / 2
         x = x.reshape(2000, -1)
-    elif name == "photographs":  # squares of the upper and lower halves of two of them
+    elif name == "nodes":  # do neighbours mostly agree?
+        x = rng.normal(size=(2000, NODES, 4))
+        y = (x[..., 0] * np.roll(x[..., 0], 1, axis=1)).sum(axis=1) > 0
+        x, y = x.reshape(2000, -1), y.astype(int)
+    elif name == "texts":
+        return torch.tensor(rng.normal(size=(200, 20 * 6 * 8)), dtype=torch.float32), torch.zeros(0)
+    elif name == "digits":
+        x, y = load_digits(return_X_y=True)
+        x = x / 16
+    elif name in ("photographs", "larger"):  # squares of the two halves of two of them
         pictures, y = load_sample_images().images, rng.integers(4, size=2000)
-        down, right = rng.integers(150, size=2000) + 200 * (y % 2), rng.integers(560, size=2000)
+        size = 60 if name == "photographs" else 84
+        down, right = rng.integers(130, size=2000) + 200 * (y % 2), rng.integers(550, size=2000)
         parts = [
-            pictures[kind // 2][at : at + 60 : 3, to : to + 60 : 3].transpose(2, 0, 1)
+            pictures[kind // 2][at : at + size : 3, to : to + size : 3].transpose(2, 0, 1)
             for kind, at, to in zip(y, down, right, strict=True)
         ]
         x = np.array(parts).reshape(2000, -1) / 255
@@ -135,7 +184,7 @@ def trained(name: str, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor
     torch.manual_seed(seed)
     net = make()
     optimizer = torch.optim.Adam(net.parameters(), 3e-3)
-    for _ in range(12):
+    for _ in range(12 if len(y) else 0):
         for part in torch.split(torch.randperm(len(x)), 64):
             optimizer.zero_grad()
             torch.autograd.backward(nn.functional.cross_entropy(net(x[part]), y[part]))
@@ -216,7 +265,7 @@ def sentence(summary: pd.DataFrame) -> str:
     beside = summary["over captum's best"].map(pages.short)
     return (
         f"Gradients multiply the error by {factors} at {listed(map('{:g}'.format, shown.index))} "
-        "evaluations per feature (eight networks, `python benchmarks/gradients.py`), in a single "
+        "evaluations per feature (twelve networks, `python benchmarks/gradients.py`), in a single "
         f"network by up to {pages.short(worst.max(), 2)}, at {worst.idxmax():g}. Over that of the "
         "best of captum's `IntegratedGradients`, `KernelShap` and `ShapleyValueSampling`, it is "
         f"{beside[0.5]} at 0.5, {beside[2]} at 2, {beside[4]} at 4 and {beside[16]} at 16."

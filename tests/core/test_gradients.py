@@ -39,23 +39,27 @@ def slopes_of(z, sets):
     return found
 
 
-def some_prior(n_players, n_passes=3, n_values=6, seed=1):
+def curves_at(s):
+    """Return the Legendre polynomials of degrees 2, 4, 6 and 8."""
+    return [np.polynomial.legendre.legval(s, np.eye(9)[degree]) for degree in (2, 4, 6, 8)]
+
+
+def some_prior(n_players, n_values=6, seed=1):
     """Return the prior of random readings, and hyperparameters."""
     rng = np.random.default_rng(seed)
     signs = np.where(rng.random((n_values, n_players)) < 0.5, 1.0, -1.0)
     signs[0] = 1
+    degrees = np.array([1.0, 0.0, 0.6, 0.3])[:, None]
+    points = np.concatenate([np.repeat(degrees, n_players, axis=1), signs[1:3]])
     readings = Readings(
-        signs,
-        rng.normal(size=n_values),
-        rng.normal(size=(n_passes, n_players)),
-        rng.normal(size=n_players),
+        signs, rng.normal(size=n_values), points, rng.normal(size=(len(points), n_players))
     )
     prior = GradientPrior(readings)
     return prior, prior.centre + 0.3 * prior.sd * rng.normal(size=len(prior.centre))
 
 
 def written_out(prior, h):
-    """Return the coefficients' variances, and products: values, gradients, those in the middle."""
+    """Return the coefficients' variances, and products: values, then gradients."""
     signs, n_players = prior.readings.signs, prior.readings.signs.shape[1]
     sets = odd_sets(n_players)
     strengths, of_components, *_ = prior.prior.variances(h)
@@ -65,8 +69,7 @@ def written_out(prior, h):
         shares = np.array([tau[list(set_)].prod() * (len(set_) > 1) for set_ in sets])
         variances += variance * shares / shares.sum()
     products = [products_of(signs, sets)]
-    products += [slopes_of(z, sets) for z in signs[: prior.n_passes]]
-    products += [slopes_of(np.zeros(n_players), sets)]
+    products += [slopes_of(z, sets) for z in prior.readings.points]
     return variances, np.concatenate(products), sets
 
 
@@ -75,19 +78,19 @@ def test_covariances_are_those_of_enumeration(n_players):
     prior, h = some_prior(n_players)
     variances, products, _ = written_out(prior, h)
     expected = (products * variances) @ products.T
-    # Errors: noise of values, then of gradients, shared by passes at coalitions, and in the middle.
-    noise, n, g = np.exp(h[n_players + 4]), prior.n_values, prior.n_passes
-    shares = np.exp(h[n_players + 5 : -3])
+    # Errors of values; of gradients, each of its own; on the path, a curve, an offset, and inside.
+    noise, n, g = np.exp(h[n_players + 4]), prior.n_values, len(prior.readings.points)
+    shares = np.exp(h[n_players + 5 : -4])
     shares = 4 * shares / shares.sum()
-    of_noise, of_shared, of_middle = np.exp(h[-3:])
+    of_noise, of_curve, of_offset, of_inside = np.exp(h[-4:])
+    path = np.array([1, 0, 0.6, 0.3])
+    curves = sum(0.75 * 0.25**k * np.outer(p, p) for k, p in enumerate(curves_at(path)))
+    on_path = of_curve * curves + of_offset + of_inside * np.outer(1 - path**2, 1 - path**2)
+    by_pass = of_noise * np.eye(g)
+    by_pass[:4, :4] += on_path
     errors = np.zeros_like(expected)
     errors[range(1, n), range(1, n)] = noise
-    for player in range(n_players):
-        places = n + n_players * np.arange(g) + player
-        errors[np.ix_(places, places)] += of_shared * shares[player]
-        errors[places, places] += of_noise * shares[player]
-        middle = n + g * n_players + player
-        errors[middle, middle] = of_middle * shares[player]
+    errors[n:, n:] = np.kron(by_pass, np.diag(shares))
     errors += 1e-9 * np.eye(len(errors))
     np.testing.assert_allclose(prior.covariance(h), expected + errors, rtol=1e-10, atol=1e-10)
 
@@ -155,21 +158,29 @@ def test_the_posterior_is_that_of_the_normal_distribution():
 def test_a_plan_spends_its_budget_on_different_pairs(n_players, budget):
     plan = plan_for(n_players, budget, np.random.default_rng(3))
     assert budget - 1 <= plan.n_evaluations <= budget
-    pairs = np.concatenate([plan.with_gradients, plan.with_values])
-    assert pairs[0].all()
-    both = np.concatenate([pairs, ~pairs])
+    halves = np.abs(plan.points).min(axis=1) == 1
+    values = np.where(plan.with_values, 1.0, -1.0)
+    pairs = np.concatenate([plan.points, values])
+    assert (pairs[0] == 1).all()
+    both = np.concatenate([pairs, -pairs])
     assert len(np.unique(both, axis=0)) == len(both)
+    others = plan.points[~halves]  # all players alike, between the middle and the end
+    assert (others == others[:, :1]).all() and (others > 0).all() and (others < 1).all()
+    few = len(plan.with_values) < n_players
+    assert len(others) == (len(plan.points) // 2 if few else 0)
+    if len(others) == 1:  # of Lobatto's quadrature with five nodes, ends and middle among them
+        assert others[0, 0] == pytest.approx((3 / 7) ** 0.5)
     again = plan_for(n_players, budget, np.random.default_rng(3))
     assert (again.with_values == plan.with_values).all()
 
 
 def readings_of(plan, coefficients, sets):
     """Return what a multilinear game without even part says."""
-    pairs = np.concatenate([plan.with_gradients, plan.with_values])
-    signs = np.where(pairs, 1.0, -1.0)
-    gradients = [slopes_of(z, sets) @ coefficients for z in signs[: len(plan.with_gradients)]]
-    middle = slopes_of(np.zeros(signs.shape[1]), sets) @ coefficients
-    return Readings(signs, products_of(signs, sets) @ coefficients, np.array(gradients), middle)
+    points = np.insert(plan.points, 1, 0, axis=0)
+    at_coalitions = plan.points[np.abs(plan.points).min(axis=1) == 1]
+    signs = np.concatenate([at_coalitions, np.where(plan.with_values, 1.0, -1.0)])
+    gradients = np.array([slopes_of(z, sets) @ coefficients for z in points])
+    return Readings(signs, products_of(signs, sets) @ coefficients, points, gradients)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])

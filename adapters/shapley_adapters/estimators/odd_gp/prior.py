@@ -291,6 +291,40 @@ class Prior:
         lowest = scale * np.where(self.parities == ODD, tau.sum(axis=1), 1.0)
         return Components(tau, scale, np.maximum(self._of_all - lowest, 1e-300))
 
+    def products(self, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the kernel of odd sets at any points x, x′ between coalitions, as products.
+
+        Σ_j a_j x_j x′_j + Σ_l w_l Π_j (1 + τ_lj x_j x′_j): a, (M,), τ, (2 C, M), and w, (2 C,).
+        Each component comes with its mirror image of −τ and −w, which cancels the even sets.
+        """
+        strengths, of_components, *_ = self.variances(h)
+        tau, scale, total = self.components(strengths)
+        weights = of_components * scale / total
+        alone = strengths - weights @ tau
+        return alone, np.concatenate([tau, -tau]), np.concatenate([weights, -weights]) / 2
+
+    def slopes_of_products(
+        self, h: FloatArray, of_alone: FloatArray, of_tau: FloatArray, of_weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return derivatives in the strengths, (M,), and in the log variances, (C,).
+
+        Given those in a, in τ and in log |w| of `products`.
+        """
+        strengths, of_components, *_ = self.variances(h)
+        tau, scale, total = self.components(strengths)
+        weights = of_components * scale / total
+        of_tau = np.subtract(*np.split(of_tau, 2)) - weights[:, None] * of_alone
+        of_weights = np.add(*np.split(of_weights, 2)) - weights * (tau @ of_alone)
+        moved = tau - self._slope_of_total(tau, scale) / total[:, None]
+        of_kernels = (1 - tau**2) * of_tau + of_weights[:, None] * moved
+        return of_alone + self._levels @ of_kernels, of_weights
+
+    def _slope_of_total(self, tau: FloatArray, scale: FloatArray) -> FloatArray:
+        """Return derivatives of `Components.total` in the strengths, over the level, (C, M)."""
+        of_odd = tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2
+        of_lowest = np.where((self.parities == ODD)[:, None], of_odd, tau)
+        return self._slope_of_all[:, None] - scale[:, None] * of_lowest
+
     def _powers(self, product: FloatArray) -> FloatArray:
         """Return exp(x), then exp(−x), of each level, (2 L, p), by x of the lowest level, (p,)."""
         n_levels = int(self._at.max()) + 1
@@ -435,9 +469,7 @@ class Prior:
         moved = -scale * np.where(
             are_odd, tau * together[:, None] + (1 - tau**2) * of_linear, tau * of_constant
         )
-        of_total = self._slope_of_all[:, None] - scale * np.where(
-            are_odd, tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2, tau
-        )
+        of_total = self._slope_of_total(tau, scale[:, 0])
         of_kernels = (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
         of_strengths = of_strengths + of_linear + of_kernels
         slope.ravel()[places] = of_pairs * (self._of_powers(shares * levels, -self._signs) @ powers)
