@@ -44,7 +44,8 @@ be the complements of each other."""
 _FLAT = 0.04
 """Variance of values at halves, over the least that effects without interactions have, below which
 halves say little. In games that saturate at a third of the players it mostly is, at half of them
-often; elsewhere it is mostly above 1. Blocks then have .2 to .7 of the errors of halves, from one
+often; elsewhere it is mostly above 1, but for conjunctions of few players, where blocks and halves
+err alike. In games that saturate, blocks have .2 to .7 of the errors of halves, from one
 evaluation a player on, and single players, from two on, .04 to .4."""
 
 _BOTH = 1.5
@@ -249,7 +250,8 @@ def halves_say_little(halves: ValueArray, ends: ValueArray, n_players: int) -> B
     # Where players do not interact, the variance is least if their effects are equal.
     least = ((ends - halves.mean(axis=1, keepdims=True)) ** 2).mean(axis=1) / n_players
     is_flat = halves.var(axis=1, ddof=1) < _FLAT * least
-    return is_flat.mean(axis=1) >= 0.5
+    # Constant outputs, which are neither, do not count.
+    return is_flat.any(axis=1) & (is_flat.sum(axis=1) >= 0.5 * (least > 0).sum(axis=1))
 
 
 def _with_random_sizes(

@@ -53,9 +53,9 @@ _FREEDOM_OF_FEW = 2.0
 of a game; otherwise as many as there are more."""
 
 _MOST_WITH_GRADIENTS = 6
-"""Evaluations a player up to which gradients are used unless asked for. Of eight networks of four
-seeds, errors with gradients over those of values alone are .2 to .5 up to two evaluations a player,
-.71 to .77 at four, and .84 to 1 at eight and sixteen, where learning takes twice as long."""
+"""Evaluations a player up to which gradients are used unless asked for. Of twelve networks of two
+seeds, errors with gradients over those of values alone are .2 to .4 up to two evaluations a player,
+.75 at four, and .9 to 1 at eight and sixteen, where learning takes twice as long."""
 
 _MOST_VALUES_OF_PAIRS = 2048
 """Pairs of complements that the interactions are given: the first, if there are more."""
@@ -106,7 +106,7 @@ class OddDesign(Design):
     centres : array, (R, M), or None
         Prior means of the logarithms of the strengths.
     of_others : CoalitionDraws, optional
-        The pairs of rows whose first values ask for others.
+        The pairs, or blocks, of rows whose first values ask for others.
     n_first : int
         How many of the first pairs, or coalitions alone, say which.
     distances : array of arrays, (R,), optional
