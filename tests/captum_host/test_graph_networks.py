@@ -9,8 +9,9 @@ from torch import nn
 from captum_ext import Exact, Myerson, StackedGraphs
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
 from tests.captum_host.networks import game_of
-from tests.captum_host.test_graphs import EXACT, METHODS, each_method
+from tests.captum_host.test_graphs import METHODS, each_method
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
 
