@@ -66,17 +66,7 @@ def assert_same(first, second):
         assert first == second
 
 
-# A quantised network rounds by batch: its rows influence each other by about .4 %,
-# in batches whose sizes the clock decides.
-NAMES = [
-    pytest.param(name, marks=pytest.mark.filterwarnings("ignore:(?s).*influence each other"))
-    if name == "quantised"
-    else name
-    for name in CASES
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_auto_takes_what_says_something_and_leaves_all_as_it_was(name, explain):
     case, x = CASES[name], CASES[name].inputs(3)
     net = built(name)
@@ -95,7 +85,7 @@ def test_a_lazy_network_is_completed_by_its_first_call(explain):
     assert estimate.cooperators.tolist() == ["hessian"] * 3
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_asked_for_is_taken_or_refused_with_the_reason(name, explain):
     case, x, net = CASES[name], CASES[name].inputs(3), built(name)
     for way in ("hessian", "gradient"):
@@ -109,7 +99,6 @@ def test_what_is_asked_for_is_taken_or_refused_with_the_reason(name, explain):
             _, estimate = explain(net, x, way)
         assert estimate.cooperators.tolist() == [way] * 3
         ours = [str(w.message) for w in caught if issubclass(w.category, ShapleyExtWarning)]
-        ours = [text for text in ours if "influence each other" not in text]
         assert len(ours) == bool(words)
         assert not words or re.search(words[1:], ours[0])
 
