@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import shap
 
+from shapley_adapters.coalitions.tables import CoalitionTable
 from shapley_adapters.errors import BudgetError, ModelOutputError, ShapleyExtWarning
+from shapley_adapters.games.evaluation import Request
+from shapley_adapters.pipeline.repetition import Difference
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 
@@ -331,3 +334,37 @@ def test_answers_that_are_often_equal_are_not_taken_for_influence():
     # Five answers of one coalition are equal with probability 1 / 16, after an equal pair.
     assert sum("The rows of a batch influence" in message for message in messages) <= 3
     assert sum("not deterministic" in message for message in messages) >= 12
+
+
+@pytest.mark.parametrize(
+    ("answers", "cause", "words"),
+    [
+        ([], "noise", "not deterministic"),  # labels are not asked for again
+        ([(0, 9, 1)], "noise", "Error bars include this noise"),
+        ([(0, 9, 0), (0,), (1,)], "shared noise", "All rows of a batch share this noise"),
+        ([(0, 9, 0), (0,), (0,), (0, 9, 1)], "noise", "not deterministic"),
+        ([(0, 9, 0), (0,), (0,), (0, 9, 0), (0,), (1,)], "shared noise", "error bars cannot"),
+        ([(2, 9, 2.5), (0,), (0,), (2, 9, 2), (0,), (0,)], "influence", "influence each other"),
+        ([(0, 9, 0), (0,), (0,), (1, 9, 1), (0,), (0,)], "noise", "Error bars include"),
+        ([(0, 9, 0.5), (0.5,), (0,), (0.5, 9, 0), (0,), (0.5,)], "noise", "Error bars include"),
+    ],
+)
+def test_causes_of_a_difference(answers, cause, words):
+    """Values of a coalition, with its complement between or alone; they may differ by 0.5."""
+    waiting = list(answers)
+
+    def evaluate(requests):
+        ((request,), made) = requests, np.array(waiting.pop(0), dtype=float)
+        assert request.table.counts == len(made)
+        wanted = [[i % 2 == 0, i % 2 == 1] for i in range(len(made))]
+        assert request.table.coalitions.tolist() == [wanted]
+        return [np.stack([np.full(len(made), 40.0), made], axis=1)[None]]  # two outputs
+
+    alone = Request(np.array([0]), CoalitionTable(np.array([[[True, False]]]), np.array([1])))
+    first = 0.25 if answers else 0
+    two = np.array([[40, first], [40, 3]])
+    found, n_spent = Difference.explained(two, evaluate, alone, 0.5)
+    assert (found.cause, n_spent, waiting) == (cause, sum(map(len, answers)), [])
+    with pytest.warns(ShapleyExtWarning, match=words) as caught:
+        found.warn()
+    assert f"returned {first} and 3 for the same input" in str(caught[0].message)
