@@ -1,10 +1,13 @@
 """Cross-fitted estimates: unbiased whatever the regression, with the errors that they state."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.estimators.cross_fitting import cross_fitted
+from shapley_adapters.estimators.cross_fitting import cross_fitted, variances_of_errors
 from shapley_adapters.estimators.pair_folds import draw_folds, pair_counts
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame, random_game, request_of
@@ -130,6 +133,26 @@ def test_errors_are_those_of_the_draws(n_players, budget):
     off = np.array([one.values for one in found]) - game_shapley_values(game)
     stated = np.mean([one.standard_errors**2 for one in found])
     assert 0.85 < stated / (off**2).mean() < 1.5
+
+
+@pytest.mark.parametrize(("n_players", "budget", "planned"), [*BUDGETS[1:5], *BUDGETS[7:10]])
+def test_errors_of_values_count_as_often_as_the_spread_does_not_show_them(
+    n_players, budget, planned
+):
+    """Pair by pair, in whole numbers; sizes are complete, drawn, or drawn beside complete parts."""
+    draws = draw_folds(request_of(n_players, budget, 0, planned))
+    errors = np.random.default_rng(1).random((2, len(draws.sizes), 3))
+    wanted, coefficients = np.zeros((2, n_players, 3)), draws.coefficients
+    for pair, (size, block) in enumerate(zip(draws.sizes.tolist(), draws.blocks, strict=True)):
+        is_half = 2 * (size + 1) == n_players
+        n_all = math.comb(n_players, size + 1) // (1 + is_half)
+        n_drawn, n_known = np.bincount(draws.blocks[draws.sizes == size] < 0, minlength=2).tolist()
+        n_open = n_all - n_known
+        share = Fraction(1, n_all) if block < 0 else Fraction(n_open, n_drawn * n_all)
+        missing = 1 if block < 0 else Fraction(n_drawn, n_open)
+        weights = coefficients[pair, :, None] ** 2 * float(missing * share**2)
+        wanted += weights * errors[:, pair, None]
+    np.testing.assert_allclose(variances_of_errors(draws, errors), wanted, rtol=1e-9, atol=1e-300)
 
 
 # --- odd Gaussian-process regression ---
