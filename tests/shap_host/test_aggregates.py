@@ -186,6 +186,20 @@ def test_weights_are_learned_for_a_criterion(weights):
         np.testing.assert_allclose(1 - learned.loss, given, atol=1e-9)
 
 
+def test_a_trade_off_where_complexity_has_no_weight_is_sensitivity():
+    def learned(**options):
+        members = ["exact", lambda x: rows(len(x), 4, 9), negated]
+        near: dict[str, Any] = {"neighbourhood": Neighbourhood(0.2, keep="all"), "dataset": DATA}
+        explainer = shap_ext.ConvexExplainer(
+            curved, BACKGROUND, explainers=members, seed=1, **near, **options
+        )
+        return explainer.learn().weights
+
+    wanted = learned(weights="sensitivity")
+    np.testing.assert_array_equal(learned(weights="trade_off", complexity_weight=0.0), wanted)
+    assert not np.allclose(learned(weights="trade_off", complexity_weight=2.0), wanted)
+
+
 def test_faithfulness_is_learned_of_grouped_columns():
     data = rows(6, 4, 3)
 
@@ -341,6 +355,7 @@ def test_outputs_of_captum_are_put_in_shaps_order():
 AVERAGE, CONVEX, _, AVA = *AGGREGATES, shap_ext.AVAExplainer
 OF_ONE = {"explainers": [doubled]}
 OF_TWO = {"explainers": [doubled, negated]}
+TRADE_OFF = {**OF_TWO, "weights": "trade_off", "neighbourhood": Neighbourhood(0.2)}
 
 
 @pytest.mark.parametrize(
@@ -361,6 +376,18 @@ OF_TWO = {"explainers": [doubled, negated]}
         (CONVEX, {"weights": "beauty"}, None, "'complexity', 'sensitivity'"),
         (CONVEX, {"weights": "sensitivity"}, None, "neighbourhood="),
         (CONVEX, {**OF_TWO, "weights": "complexity", "masker": None}, {}, "dataset= is needed"),
+        (
+            CONVEX,
+            {**TRADE_OFF, "complexity_weight": -0.1},
+            None,
+            "complexity_weight .*not negative",
+        ),
+        (
+            CONVEX,
+            {**TRADE_OFF, "complexity_weight": np.inf},
+            None,
+            "complexity_weight must be a fin",
+        ),
         (AVA, {"masker": None}, None, "dataset= is needed"),
         (AVA, {"dataset": DATA, "n_neighbors": 21}, None, "20 rows"),
         (AVA, {"dataset": DATA, "explainer": 3}, None, "explainer must be"),

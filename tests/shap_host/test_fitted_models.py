@@ -111,6 +111,7 @@ def test_members_of_aggregates_take_estimators_as_they_are():
     ("model", "words"),
     [
         (sklearn.cluster.KMeans(3, n_init=1, random_state=0), r"KMeans.*pass model\.transform"),
+        (sklearn.cluster.MeanShift(bandwidth=1.0), r"MeanShift .* decision_function\. Pass a func"),
         (sklearn.ensemble.VotingClassifier([("a", sklearn.svm.SVC())]), "Voting.*voting='soft'"),
         (in_pipeline(sklearn.cluster.KMeans(3, n_init=1, random_state=0)), "KMeans"),
         (sklearn.multioutput.MultiOutputClassifier(sklearn.svm.LinearSVC()), "MultiOutputClassif"),

@@ -7,6 +7,7 @@ import shap
 from slicer.slicer_internal import UnifiedDataHandler
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from shap_ext.inputs.datasets import converted
 from tests.shap_host.games import ROUNDING, Seen, oracle_of_frame
 
 pytestmark = pytest.mark.versions
@@ -80,6 +81,14 @@ def test_flags_beside_fractions_are_not_truncated():
 
     sv = shap.Explainer(model, background, algorithm="enumeration")(x)
     np.testing.assert_allclose(sv.values, oracle_of_frame(model, x, background), **ROUNDING)
+
+
+def test_columns_keep_their_type_where_another_loses_values_or_what_is_missing():
+    columns = {"count": [1.5, 2], "flag": np.array([None, True], object), "whole": [1.0, 2.0]}
+    dtypes = pd.Series({"count": np.dtype(int), "flag": np.dtype(bool), "whole": np.dtype(int)})
+    made = converted(pd.DataFrame(columns), dtypes)
+    assert made.dtypes.tolist() == [float, object, int]
+    assert made.to_numpy(object).tolist() == [[1.5, None, 1], [2, True, 2]]
 
 
 def test_categories_that_only_rows_or_background_have_are_joined():

@@ -174,6 +174,10 @@ def test_clustering_of_partition_maskers_is_handed_on():
     np.testing.assert_allclose(sv.values, oracle(curved, rows(3, 4), masker.data), **ROUNDING)
     theirs = shap.PartitionExplainer(curved, masker)(rows(3, 4))
     np.testing.assert_array_equal(sv[0].clustering, theirs[0].clustering)
+    explainer = shap.Explainer(curved, masker, algorithm="oddgp", seed=0)
+    made = explainer.explain_row(rows(3, 4)[0], error_bounds=True)
+    np.testing.assert_array_equal(made["clustering"], masker.clustering)
+    assert made["values"].shape == made["error_std"].shape == (4,)
     assert explain(curved, rows(20, 4), rows(3, 4)).clustering is None
     grouped = explain(curved, masker, rows(3, 4), groups={"pair": [0, 1]})
     assert grouped.clustering is None  # it is one of columns, not of players

@@ -98,8 +98,8 @@ def test_explain_row_takes_what_shap_passes(name):
         "outputs": None,
         "silent": True,
     }
-    made = build(name).explain_row(X[0], batch_size="auto", **arguments)
-    theirs = shap.ExactExplainer(curved, BACKGROUND)
+    made = build(name, curved_columns).explain_row(X[0], batch_size="auto", **arguments)
+    theirs = shap.ExactExplainer(curved_columns, BACKGROUND)
     wanted = theirs.explain_row(X[0], batch_size=10, interactions=False, **arguments)
     np.testing.assert_allclose(made["values"], wanted["values"], rtol=0, atol=1e-9)
     np.testing.assert_allclose(made["expected_values"], wanted["expected_values"], atol=1e-9)

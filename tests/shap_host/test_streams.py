@@ -361,6 +361,7 @@ def larger(X):
 
 
 larger.__qualname__, larger.__module__ = model.__qualname__, model.__module__
+WRAPPED = shap.models.Model(another)
 OTHER_ROWS = np.where(np.arange(N_ROWS)[:, None] == 7, X + 1e-12, X)
 
 
@@ -374,7 +375,7 @@ OTHER_ROWS = np.where(np.arange(N_ROWS)[:, None] == 7, X + 1e-12, X)
         ({"independent_rows": True}, {}, "independent_rows was False, now it is True"),
         ({"groups": {"first": [0, 1]}}, {}, "groups was None, now it is {'first': "),
         ({"background": BACKGROUND + 0.1}, {}, "masker was ndarray float64 of shape"),
-        ({"function": another}, {}, r"model was .*\.model, now it is .*\.another"),
+        ({"function": WRAPPED}, {}, r"model was .*\.model, now it is .*test_streams\.another\."),
         ({"function": larger}, {}, "another model .* row 0, explained again, the values differ"),
         ({}, {"rows": OTHER_ROWS}, "other data. Rows 5 to 9 differ"),
         ({}, {"rows": X[::-1]}, "other data. Rows 0 to 4 differ"),
