@@ -18,7 +18,9 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
     SingularSystemError,
 )
+from shapley_adapters.estimators.graph.myerson import draw_components
 from shapley_adapters.estimators.linear_algebra import fit_sparse
+from shapley_adapters.estimators.protocol import GraphView
 from shapley_adapters.pipeline import designs
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_of_rows, game_shapley_values
@@ -28,6 +30,7 @@ from tests.helpers.reference_games import (
     additive_game,
     asked_for_estimate,
     random_game,
+    request_of,
     with_null_players,
 )
 from tests.helpers.tolerances import EXACT
@@ -495,6 +498,12 @@ def test_myerson_draws_spend_the_budget():
         assert budget - 2 * n_nodes < found.evaluations <= budget
     long = run(line_game(300), core.Myerson(), PlayerGraph.line(300), budget=4800)
     assert long.evaluations > 4500  # pairs of orders of a line share most of their components
+
+
+def test_orders_that_cost_nothing_come_to_an_end():
+    """Eight coalitions are all; 40 // 6 + 1 pairs of orders are offered first, 32 times in all."""
+    view = GraphView(PlayerGraph.line(3), np.arange(3))
+    assert len(draw_components(view, request_of(3, 40)).positions) == 32 * 7
 
 
 def test_draws_of_neighbourhoods_spend_the_budget():
