@@ -316,6 +316,8 @@ def test_convex_combinations():
     )
     np.testing.assert_array_equal(found.weights, [0.5, 0.25, 0.25])
     np.testing.assert_allclose(Convex()(candidates).values, candidates.mean(0), **EXACT)
+    with pytest.raises(InvalidArgumentError, match="must explain the same rows and features"):
+        Convex()([candidates[0], candidates[1, :, :2]])
 
 
 def loss_of_moves(seed=0):

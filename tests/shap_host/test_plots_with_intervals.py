@@ -3,12 +3,14 @@
 import io
 import re
 import sys
+from functools import wraps
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import shap
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_rgb
 
 import shap_ext
 from shap_ext import plots
@@ -98,6 +100,12 @@ def test_labels_do_not_touch_the_error_bars(plot):
             assert box.x0 >= high or box.x1 <= low
             is_inside = left - 1e-9 <= box.x0 <= box.x1 <= right + 1e-9
             assert is_inside or plot is plots.waterfall
+            # Inside an arrow labels are white, which none behind it may stay.
+            assert text.get_horizontalalignment() == "center" or to_rgb(text.get_color()) < (
+                1,
+                1,
+                1,
+            )
         plt.close("all")
 
 
@@ -541,15 +549,19 @@ def test_standard_errors_alone_give_normal_intervals():
     np.testing.assert_allclose(np.diff(drawn[:, :, 0])[:, 0], 2 * widths)
 
 
-def test_values_that_shap_draws_otherwise_are_noticed(monkeypatch):
-    drawn = shap.plots.waterfall
-    monkeypatch.setattr(
-        shap.plots,
-        "waterfall",
-        lambda shap_values, max_display=10, show=True: drawn(shap_values * 2, max_display, show),
-    )
-    with pytest.raises(PlotError, match=r"Call shap\.plots\.waterfall"):
-        plots.waterfall(explanation()[0], show=False)
+@pytest.mark.parametrize(
+    ("name", "argument"), [("waterfall", "shap_values"), ("decision", "base_value")]
+)
+def test_values_that_shap_draws_otherwise_are_noticed(name, argument, monkeypatch):
+    drawn = getattr(shap.plots, name)
+
+    @wraps(drawn)
+    def doubled(**options):
+        return drawn(**{**options, argument: options[argument] * 2})
+
+    monkeypatch.setattr(shap.plots, name, doubled)
+    with pytest.raises(PlotError, match=rf"Call shap\.plots\.{name}"):
+        getattr(plots, name)(explanation()[0], show=False)
 
 
 def test_figures_are_shown_by_default(monkeypatch):
