@@ -80,6 +80,19 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     assert bool(n_left_at_trials) == (total > 700)
 
 
+@pytest.mark.parametrize(("slow", "best"), [(1.2, 128), (9.0, 64)])
+def test_a_size_that_was_a_little_slower_once_is_timed_again(slow, best, monkeypatch):
+    """The first call of twice the size is slower by chance; later ones are faster than others."""
+    clock, size, shares = Clock(monkeypatch), TimedBatchSize(BOUNDS), {128: iter([slow])}
+
+    def call(start, stop):
+        usual = {64: 1.0, 128: 0.7}.get(stop - start, 1.5)
+        clock.now += 1e-3 * (stop - start) * next(shares.get(stop - start, iter([])), usual)
+
+    in_batches_of(2_000, lambda _: size, call)
+    assert size.best == best
+
+
 @pytest.mark.parametrize("factor", [1.12, 1.18, 1.24])
 def test_a_slower_size_takes_little_of_a_short_call(factor, monkeypatch):
     """As convolutions over texts: 512 evaluations are slower than 256, and 2,000 are all."""

@@ -117,6 +117,7 @@ def refined(seed=0, budget=120, n_rows=1, function=None, **options):
 def test_a_refinement_keeps_the_values_of_unions_and_all_sums():
     _, coarse = refined(budget=60, n_rows=2)
     game, fine = refined(budget=130, n_rows=2)
+    assert (coarse.evaluations == 60).all() and (fine.evaluations == 130).all()  # halves cost one
     assert game.n_evaluations <= 1.05 * 2 * 130  # the rest looks for random answers
     for row in range(2):
         total = fine.grand_values[row] - fine.empty_values[row]
