@@ -207,14 +207,13 @@ class NeighbourhoodSampler:
     def _offer(self, sampler: Sampler, n_rounds: int, rng: np.random.Generator) -> _Offer:
         n_nodes = self.enumerated.operator.shape[0]
         ranks = rng.permuted(np.tile(np.arange(n_nodes), (n_rounds, 1)), axis=1)
-        words, weights, rounds, owners = [], [], [], []
+        words, weights, rounds = [], [], []
         for owner, nodes in self.nodes_of.items():
             samples = sampler(owner, nodes, ranks[:, nodes])
             coalitions = self.builder.coalitions(nodes, samples.members, self.is_outside_present)
             words.append(pack(coalitions))
             weights.append(samples.weights)
             rounds.append(samples.rounds)
-            owners.append(np.full(len(samples.rounds), owner))
         by_round = np.argsort(np.concatenate(rounds), kind="stable")
         sizes = np.array([np.bincount(of_owner, minlength=n_rounds) for of_owner in rounds])
         return _Offer(
