@@ -102,7 +102,8 @@ def test_images_that_inpainting_rounds_are_announced():
     needing_cv2("inpaint_telea")
     masker = shap.maskers.Image("inpaint_telea", SHAPE)
     explainer = shap.Explainer(model, masker, algorithm="enumeration")
-    explainer(IMAGES)  # whole numbers, without a word
+    for image in (IMAGES, np.where(IMAGES > 120, 255.0, 0.0)):  # whole numbers, without a word
+        explainer(image)
     for image in (IMAGES / 255, IMAGES - 200, IMAGES + 0.5):
         with pytest.warns(ShapleyExtWarning, match="whole numbers from 0 to 255"):
             explainer(image[:1])
