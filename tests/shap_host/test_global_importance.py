@@ -202,13 +202,17 @@ def test_rows_that_share_their_draws_have_a_wider_bar():
 
 def test_an_explanation_without_errors_is_exact_only_if_the_user_says_so():
     values = shap.Explanation(
-        np.array([[1.0, -2.0], [-3.0, 4.0], [2.0, 0.0]]), data=np.ones((3, 2))
+        np.array([[1.0, -2.0], [-3.0, 4.0], [2.0, 0.0]]),
+        data=np.ones((3, 2)),
+        feature_names=["a", "b"],
     )
     with pytest.raises(InvalidArgumentError, match="error_bounds=True.*exact=True"):
         shap_ext.global_importance(values)
     found = shap_ext.global_importance(values, exact=True)
     np.testing.assert_allclose(found.values, [2, 2])
     np.testing.assert_allclose(found.standard_errors, [1 / np.sqrt(3), 2 / np.sqrt(3)])
+    assert set(found.to_frame().index) == {"a", "b"}
+    assert found.interval()[0].tolist() == [0, 0]  # the quantile of two degrees of freedom is 4.3
 
 
 ODDS = shap_ext.ValueFunction("log_probability", "probabilities")

@@ -384,6 +384,7 @@ class TestInteractions:
         expected = whole[np.ix_(order, order)]
         np.testing.assert_allclose(cells_of(axes), expected)
         assert labels(axes) == [NAMES[feature] for feature in order]
+        assert np.subtract(*axes.figure.get_size_inches()) == pytest.approx(1.2)  # cells are square
         contain = ((row.lower_bounds <= 0) & (row.upper_bounds >= 0))[np.ix_(order, order)]
         assert 0 < contain.sum() < contain.size
         shown = np.asanyarray(axes.images[0].get_array())
