@@ -70,7 +70,7 @@ _EVEN_SHARE = 0.05
 _MOST_VALUES, _MOST_GRADIENTS = 80, 400
 """Values and gradients of players that hyperparameters are learned from. With twice as many values,
 errors are the same within 4 %; with 250 gradients, a network of 100 features errs 1.6 times as much
-up to one evaluation each. From 134 features on, gradients of the ends and the middle are enough."""
+up to one evaluation each. From 134 features on, only those of the ends and the middle fit in."""
 
 _STEPS = 12
 """Steps of learning. With more values than players, they start from as little noise as with values
