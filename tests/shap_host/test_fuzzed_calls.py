@@ -230,7 +230,8 @@ def backgrounds(random, n_columns, fault, x):
     ):
         masker: Any = shap.maskers.Independent(passed.value)
         # It gets rows as they are, and its errors would be its own.
-        if x.numbers is not None and np.shape(x.value) == x.numbers.shape and random.random() < 0.5:
+        is_a_table = x.numbers is not None and np.shape(x.value) == x.numbers.shape
+        if is_a_table and _kind_of(x.value) not in "UM" and random.random() < 0.5:
             form, masker = "function", partial(masked, passed.numbers)
         return Passed(form, masker, passed.numbers)
     return passed
