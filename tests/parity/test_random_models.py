@@ -1,6 +1,7 @@
 """Models that are not deterministic are warned of, and no others, within the budget."""
 
 import warnings
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -363,7 +364,7 @@ def test_causes_of_a_difference(answers, cause, words):
     alone = Request(np.array([0]), CoalitionTable(np.array([[[True, False]]]), np.array([1])))
     first = 0.25 if answers else 0
     two = np.array([[40, first], [40, 3]])
-    found, n_spent = Difference.explained(two, evaluate, alone, 0.5)
+    found, n_spent = Difference.explained(two, cast("Any", evaluate), alone, 0.5)
     assert (found.cause, n_spent, waiting) == (cause, sum(map(len, answers)), [])
     with pytest.warns(ShapleyExtWarning, match=words) as caught:
         found.warn()

@@ -120,14 +120,14 @@ CASES = {
 
 
 def ours(name, n_samples, seed=0, gradients="auto"):
-    """Return attributions and standard errors."""
+    """Return attributions, and how far 95 % intervals reach to each side."""
     net, inputs, target = CASES[name]
     method = OddGP(net, gradients=gradients, seed=seed)
     if name == "words":
         method = EmbeddingAttribution(method, net.words)
-    return method.attribute(
-        inputs, 0, target=target, n_samples=n_samples, return_standard_error=True
-    )
+    found = method.attribute(inputs, 0, target=target, n_samples=n_samples)
+    low, high = method.last_estimate.interval()
+    return found, torch.tensor((high - low) / 2).reshape(found.shape)
 
 
 def by_captum(name, cost):
@@ -181,14 +181,14 @@ pd.DataFrame(lines).round(2)
 figure, panels = plt.subplots(3, 1, figsize=(9, 8))
 for panel, (name, (_, inputs, _)) in zip(panels, CASES.items(), strict=True):
     cost = 2 * int((inputs != 0).sum())
-    values, errors = ours(name, cost)
+    values, reach = ours(name, cost)
     others = by_captum(name, cost)["IntegratedGradients"]
     strongest = truths[name].flatten().abs().argsort(descending=True)[:13]
-    truth, values, errors, others = (
-        part.flatten()[strongest] for part in (truths[name], values, errors, others)
+    truth, values, reach, others = (
+        part.flatten()[strongest] for part in (truths[name], values, reach, others)
     )
     place = torch.arange(len(strongest))
-    panel.bar(place - 0.2, values, 0.4, yerr=1.96 * errors, capsize=2, label="OddGP")
+    panel.bar(place - 0.2, values, 0.4, yerr=reach, capsize=2, label="OddGP")
     panel.bar(place + 0.2, others, 0.4, label="IntegratedGradients", color="0.75")
     panel.hlines(truth, place - 0.45, place + 0.45, color="black", linewidth=1)
     if name == "words":
