@@ -96,8 +96,8 @@ _EVALUATIONS_EACH, _MOST_PAIRS, _MOST_READINGS = 0.5, 8, 1024
 players: a factorisation costs the cube of their number."""
 
 _FREEDOM = 2.0
-"""Degrees of freedom of the errors, with fewer values than players: these tell little of the error
-that all gradients share, and further passes nothing."""
+"""Degrees of freedom of the errors, with fewer values than players: these tell little of the
+offsets of gradients, and further passes nothing."""
 
 
 @dataclass(frozen=True)
