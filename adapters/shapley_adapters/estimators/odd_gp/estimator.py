@@ -317,7 +317,7 @@ class OddGP(Estimator[OddDesign]):
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
         n_fitted, n_searched = min(n_values, LEARNED_FROM), min(n_values, SEARCHED)
         learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)
-        learning += 0.5 * n_searched * n_watched(n_searched, n_players, 3) ** 3
+        learning += 0.5 * n_outputs * n_searched * n_watched(n_searched, n_players, 3) ** 3
         each = n_outputs * (1.5e5 + 320.0 * n_values * n_players)
         per_row = learning + posterior + 2.0 * n_values * n_players**2 + each
         if self.uses_gradients(n_players, budget) and (self.gradients is True or n_outputs == 1):
