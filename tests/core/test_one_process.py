@@ -357,7 +357,7 @@ def test_exact_where_all_pairs_are_known(n_dense, is_learned, monkeypatch):
     signs = np.where((places[:, None] >> np.arange(8)) & 1, 1.0, -1.0)
     odd = (tables[:, places] - tables[:, 255 - places]) / 2
     of_rows = games.Games(signs, odd[:, :, None], ODD, 1)
-    found = games.posteriors(of_rows, single_players(8), is_learned)
+    found = games.posteriors(of_rows, single_players(8), 480 * is_learned)
     sizes = np.sqrt((odd**2).mean(axis=1))[:, None]
     off = np.abs(found.means[:, :, 0] - exact) / np.where(sizes > 0, sizes, 1.0)
     assert off.max() < (1e-4 if n_dense > 128 else 1e-2)
@@ -369,7 +369,7 @@ def test_other_labels_of_the_players_permute_the_posterior():
     values = np.moveaxis(values, 1, 0)[:, :, None]
     for is_learned in (True, False):
         first, second = (
-            games.posteriors(games.Games(of, values, ODD, 1), single_players(9), is_learned)
+            games.posteriors(games.Games(of, values, ODD, 1), single_players(9), 480 * is_learned)
             for of in (signs, signs[:, labels])
         )
         np.testing.assert_allclose(second.means, first.means[:, labels], atol=1e-5)

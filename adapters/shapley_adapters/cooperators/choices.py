@@ -55,7 +55,7 @@ def checked_prior(cooperators: Any, weights: str) -> str | ScoreArray | None:
     """Return the cooperators of a prior; rows without usable derivatives learn from values only."""
     if cooperators is None:
         return None
-    if weights != "learned":
+    if weights == "equal":
         raise InvalidArgumentError(
             f"cooperators are a prior for learned weights, but weights={weights!r} are not "
             "learned. Use weights='learned', or leave cooperators out."

@@ -69,7 +69,7 @@ class Games(NamedTuple):
 
 
 def posteriors(
-    games: Games, index: Index, is_learned: bool, others: FloatArray | None = None
+    games: Games, index: Index, learned_from: int, others: FloatArray | None = None
 ) -> Posterior:
     """Return the posteriors of all rows and outputs: means and variances (R, k, K).
 
@@ -79,12 +79,12 @@ def posteriors(
         The values.
     index : Index
         What is wanted.
-    is_learned : bool
-        Whether strengths are learned.
+    learned_from : int
+        From how many values strengths are learned at most; 0 where they are equal.
     others : array, (m, M), optional
         Other coalitions, whose values are predicted.
     """
-    if not is_learned and games.errors is None:
+    if not learned_from and games.errors is None:
         return _alike(games, index, others)
     n_rows, n, n_outputs = games.values.shape
     n_columns = max(n, min(index.n_sets, SETS_AT_ONCE))
@@ -94,7 +94,7 @@ def posteriors(
         parts = [slice(0, n_outputs)]
         if games.errors is not None:
             parts = [slice(output, output + 1) for output in range(n_outputs)]
-        return [_solved(games, row, part, index, is_learned, others) for part in parts]
+        return [_solved(games, row, part, index, learned_from, others) for part in parts]
 
     found = map_in_threads(solve, range(n_rows), n_threads)
     arrays = [[np.concatenate(part, axis=-1) for part in zip(*row, strict=True)] for row in found]
@@ -155,7 +155,7 @@ def _solved(
     row: int,
     outputs: slice,
     index: Index,
-    is_learned: bool,
+    learned_from: int,
     others: FloatArray | None,
 ) -> Posterior:
     """Return the posterior of some outputs of a row."""
@@ -171,7 +171,7 @@ def _solved(
     centres = None if games.centres is None else games.centres[row]
     prior = Prior(data, centres, are_labels=bool(data.are_labels.all()))
     distances = None if games.distances is None else games.distances[row]
-    fit = fitted(prior, distances) if is_learned else fitted_alike(prior)
+    fit = fitted(prior, distances, learned_from) if learned_from else fitted_alike(prior)
     blank.put(is_something, of_fit(fit, index, others), scales)
     return blank
 
