@@ -61,10 +61,8 @@ def background_drawing(
         If the mean over a part of the background would be another value.
     """
     sizes, n_backgrounds = np.unique(n_active).tolist(), game.n_backgrounds
-    limit = settings.max_model_rows or settings.limiting_rows
+    limit = settings.max_model_rows or 0
     whole = replace(settings, max_model_rows=None, limiting_rows=limit)
-    if all(settings.model_rows(size, n_backgrounds) is None for size in sizes):
-        return None, whole, estimator
     if n_backgrounds == 1 or game.draws_values or not game.has_single_outputs:
         return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
     n_for_ends = n_backgrounds + (1 if game.has_one_full_value else n_backgrounds)
@@ -72,19 +70,14 @@ def background_drawing(
     must_be_unbiased = estimator.is_unbiased
     has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
     has_process = _has_process(game, estimator, settings, sizes)
-    if has_process and settings.max_model_rows is not None:
-        estimator = BackgroundRegression(max(0, settings.max_model_rows - n_for_ends) // 2)
-    elif has_orders and (settings.max_model_rows or least) < least and n_backgrounds >= _MANY:
+    if has_process:
+        estimator = BackgroundRegression(max(0, limit - n_for_ends) // 2)
+    elif has_orders and limit < least and n_backgrounds >= _MANY:
         estimator = RandomOrder(antithetic=False)
     planner = _Planner(n_backgrounds, n_for_ends, estimator, settings)
     plans = {size: planner.plan(size) for size in sizes}
-    if (
-        all(plan.n_of_others >= n_backgrounds for plan in plans.values())
-        and not settings.saves_rows
-    ):
+    if all(plan.n_of_others >= n_backgrounds for plan in plans.values()):
         return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
-    if game.sampling_obstacle and settings.saves_rows:
-        return None, whole, estimator
     if game.sampling_obstacle:
         raise InvalidArgumentError(
             f"max_model_rows={settings.max_model_rows} pays for a part of the {n_backgrounds} "
@@ -142,17 +135,15 @@ class _Planner:
     def plan(self, n_players: int) -> DrawPlan:
         """Return how many coalitions a design may have, and the background rows of each."""
         settings, estimator, n_backgrounds = self.settings, self.estimator, self.n_backgrounds
-        limit = settings.model_rows(n_players, n_backgrounds)
+        limit = settings.max_model_rows or 0
         # While coalitions can be added, each has some background rows.
         some_rows = int(np.clip(_SHARE * n_backgrounds, _FEWEST, _FEWEST_OF_MANY))
         finds_order = getattr(estimator, "order", None) == "auto"  # of neighbourhoods in a graph
         n_all = budget_for(n_players, estimator, settings).limit
-        if settings.budget is None and not settings.saves_rows and limit:
+        if settings.budget is None:
             has_few = estimator.has_units or (estimator.needs_graph and not finds_order)
             n_all *= _MORE_WITH_UNITS if has_few else _MORE_BY_DEFAULT
         n_all = n_all if estimator.needs_graph else min(n_all, 2**n_players)
-        if limit is None:
-            return DrawPlan(n_all, n_backgrounds, n_backgrounds)
         left = limit - self.n_for_ends
         if isinstance(estimator, BackgroundRegression) and n_players >= FEWEST_PLAYERS:
             # One draw for each pair of complements, in pairs as many as the budget pays for.

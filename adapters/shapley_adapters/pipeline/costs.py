@@ -39,10 +39,6 @@ _ENUMERATED = 300.0
 """Operations of our own for each coalition, player and output of an enumeration, measured with 10
 to 14 players."""
 
-_OF_DRAW, _OF_EFFECT = 2500.0, 60.0
-"""Operations of our own for each background row of a pair of coalitions, where rows are saved, and
-for each player beside. Measured with 12 to 300 players."""
-
 _TOLERANCE_FACTOR = 3.0
 """With a tolerance, rows are solved after each round: about this multiple of the last solution."""
 
@@ -74,11 +70,10 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
 
 
 class Plan(NamedTuple):
-    """An estimator, the evaluations of each row, and whether each has a part of the background."""
+    """An estimator, and the evaluations of each row."""
 
     estimator: Estimator[Any]
     budget: int
-    saves_rows: bool = False
 
 
 @dataclass
@@ -181,17 +176,13 @@ class Costs:
             work = plan.estimator.operations(n_players, plan.budget, self.n_outputs)
             n_designs = n_rows if has_own_designs else 1
             total += n_designs * work.once + n_rows * factor * work.per_row
-            if plan.saves_rows:
-                n_values = plan.budget // 2 * self.game.n_backgrounds * self.n_outputs
-                total += n_rows * n_values * (_OF_DRAW + _OF_EFFECT * n_players)
         slowness = self.slowness.get(type(plan.estimator), 1.0)
         return slowness * total / OPERATIONS_PER_SECOND / self.n_workers
 
     def model_seconds(self, plan: Plan) -> float:
         """Return the seconds of the model in a call."""
-        budget = plan.budget // 2 if plan.saves_rows else plan.budget
         n = sum(
-            n_rows * (2**n_players if _is_enumerated(n_players, plan.budget) else budget)
+            n_rows * (2**n_players if _is_enumerated(n_players, plan.budget) else plan.budget)
             for n_players, n_rows in self.n_rows_of.items()
         )
         bounds = self.game.batch_bounds  # batches grow where that saves time

@@ -341,9 +341,8 @@ class DrawnRun(Run):
         n_backgrounds, is_background = self.game.n_backgrounds, self.drawing.draws.is_background
         if not is_background:
             model_rows *= self.n_draws
-        of_limit = replace(self.settings, max_model_rows=self.settings.limiting_rows)
         for size in np.unique(self.n_active).tolist():
-            limit = of_limit.model_rows(size, n_backgrounds)
+            limit = self.settings.limiting_rows
             if not is_background:
                 limit = budget_for(size, self.estimator, self.settings).limit * n_backgrounds
             if limit is not None:

@@ -41,7 +41,7 @@ def run_of(
     active = game.active_players()
     n_active = active.sum(axis=1)
     drawing = None
-    if settings.max_model_rows is not None or settings.saves_rows:
+    if settings.max_model_rows is not None:
         drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
     is_random = game.draws_values or game.answers_at_random
     if drawing is None and (settings.n_repeats > 1 or is_random):

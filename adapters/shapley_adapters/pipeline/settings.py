@@ -146,8 +146,7 @@ class Settings:
     limiting_rows : int, optional
         The `max_model_rows` of the call, where designs keep to it or the budget follows from it.
     saves_rows : bool
-        Whether rows that are not enumerated have half of the rows of the model's input that their
-        default budget would have.
+        Whether rows that are not enumerated have half of their default budget.
     n_repeats : int
         The evaluations of each coalition of a random model.
     fewer_players : str
@@ -174,16 +173,6 @@ class Settings:
     saves_rows: bool = False
     n_repeats: int = 1
     fewer_players: str = FEWER_PLAYERS
-
-    def model_rows(self, n_players: int, n_backgrounds: int) -> int | None:
-        """Return the rows of the model's input for a row with so many active players, if limited.
-
-        Half of the default budget, where rows save them: from 11 players on, errors are then 1.3
-        times as large with 100 background rows.
-        """
-        if not self.saves_rows or n_players <= ENUMERATED_BY_DEFAULT:
-            return self.max_model_rows
-        return default_budget(n_players) * n_backgrounds // 2
 
     @property
     def limit_name(self) -> str:
@@ -288,6 +277,8 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     limit = settings.budget
     if limit is None:
         limit = default_budget(n_players, has_tolerance)
+        if settings.saves_rows and n_players > ENUMERATED_BY_DEFAULT:
+            limit //= 2
         if estimator.has_unions:  # which has use for any budget, however many players there are
             limit = min(limit, default_budget(_MOST_SPLIT_BY_DEFAULT, has_tolerance))
     # Estimators on graphs estimate other values than enumeration does.
