@@ -42,5 +42,6 @@ class Best(OddGP):
     candidates: ClassVar[tuple[Estimator[Any], ...]] = (
         OddGP(),
         OddGP(gradients=False),
+        OddGP(weights="quick", gradients=False),
         RandomOrder(),
     )

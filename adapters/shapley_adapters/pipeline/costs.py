@@ -45,11 +45,14 @@ _TOLERANCE_FACTOR = 3.0
 _MANY_SECONDS = 60.0
 """From this time of our own work on, a warning is given."""
 
-_COALITIONS = 2, 8, 64
+_COALITIONS = 2, 64
 """The batches that measure the model, at most. Their differences tell a call from its rows."""
 
 _SHARE_OF_EVALUATIONS, _SHARE_OF_TIME = 0.05, 0.1
-"""Shares of the evaluations of a call, and of its time, that each batch takes at most."""
+"""Shares of the evaluations of a call, for all batches, and of its time, for each size of them."""
+
+_TIMES = 3
+"""Batches of each size."""
 
 _CLASS = 4.0
 """Times of the model are rounded to a power of this, so that what is chosen by them repeats on a
@@ -61,12 +64,16 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
     if _is_enumerated(n_players, budget):
         return 0.0
     table = (estimator.declaration or Declaration()).errors
-    x, last = np.log(budget / n_players), _EVALUATIONS_EACH[-1]
+    x, first, last = np.log(budget / n_players), _EVALUATIONS_EACH[0], _EVALUATIONS_EACH[-1]
     of_sizes = [np.interp(x, _EVALUATIONS_EACH, np.log(errors)) for errors in table]
     error = float(np.exp(np.interp(np.log(n_players), _N_PLAYERS, of_sizes)))
+    error *= estimator.error_growth(n_players, budget)
     if x > last:  # as the root of the budget, like all errors of random draws
         return error * float(np.exp((last - x) / 2))
-    return error - float(min(0.0, x - _EVALUATIONS_EACH[0]))
+    lacking = np.log(max(1, estimator.useful_budget(n_players)) / budget)
+    if lacking > 0:
+        return 1.0 + float(lacking)
+    return error + (1 - error) * max(0.0, 1 - float(x / first))  # 1 at one evaluation a player
 
 
 class Plan(NamedTuple):
@@ -94,6 +101,8 @@ class Costs:
         The outputs of a row, which the first batch tells.
     of_call, of_row : float
         The seconds of the model for a call, and for each evaluation in it.
+    unnoticed : float
+        The seconds of our own work in a call that are no reason to choose another plan.
     slowness : dict of type to float
         The time of an estimator's own work in an earlier round, as a multiple of that of its
         operations on a common core.
@@ -106,6 +115,7 @@ class Costs:
     n_outputs: int = 1
     of_call: float = field(default=0.0, init=False)
     of_row: float = field(default=0.0, init=False)
+    unnoticed: float = field(default=np.inf, init=False)
     slowness: dict[type[Estimator[Any]], float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +132,7 @@ class Costs:
         Parameters
         ----------
         n_evaluations : int
-            The evaluations of the whole call.
+            The evaluations of the whole call; with 2, the values of all players and of none only.
         seconds : float
             The time of the whole call.
         """
@@ -139,16 +149,18 @@ class Costs:
         rng = np.random.default_rng(self.settings.seed)
         # The first call of a model may be slow.
         self.of_row, self.of_call, last = timed(end_points(self.game.n_players)), 0.0, 0.0
+        left = _SHARE_OF_EVALUATIONS * n_evaluations
         for most in _COALITIONS:
-            affordable = min(
-                _SHARE_OF_EVALUATIONS * n_evaluations,
-                _SHARE_OF_TIME * seconds / max(self.of_row, 1e-9),
-            )
-            n = min(most, int(affordable), self.game.evaluations_per_batch)
-            n = max(n, min(2, n_evaluations)) if not last else n
+            affordable = min(left, _SHARE_OF_TIME * seconds / max(self.of_row, 1e-9))
+            n = min(most, int(affordable) // _TIMES, self.game.evaluations_per_batch)
+            n = max(n, min(2, n_evaluations - 2)) if not last else n
             if n <= last:
                 break
-            each = timed(rng.random((n, self.game.n_players)) < 0.5)
+            # On a busy machine, the fastest of some batches ran without a break.
+            times = _TIMES if _TIMES * n <= affordable else 1
+            left -= times * n
+            coalitions = rng.random((times, n, self.game.n_players)) < 0.5
+            each = min(map(timed, coalitions))
             if last:
                 difference = (n * each - last * self.of_row) / (n - last)
                 of_row = float(np.clip(difference, each / 16, each))
@@ -206,6 +218,11 @@ class Costs:
             least = max(least, min(n_all, of_size))
         return least
 
+    def is_cheap(self, plan: Plan) -> bool:
+        """Return whether our own work takes no longer than the model, by its rounded times."""
+        least_of_model = self.model_seconds(plan) / np.sqrt(_CLASS)
+        return self.own_seconds(plan) <= max(self.unnoticed, least_of_model)
+
     def best_plan(
         self, candidates: Sequence[Estimator[Any]], seconds: float, most: Sequence[int]
     ) -> Plan | None:
@@ -226,8 +243,10 @@ class Costs:
         low, high = self.least_budget(estimator), most
         if low > high or not self._fits(Plan(estimator, low), seconds):
             return None
+        if self._fits(Plan(estimator, high), seconds):
+            return int(high)
         exact = [1 << size for size in self.n_rows_of if low < 2**size <= high]
-        tops = [budget for budget in (*exact, high) if self._fits(Plan(estimator, budget), seconds)]
+        tops = [budget for budget in exact if self._fits(Plan(estimator, budget), seconds)]
         while high - low > max(1, low // 64):
             middle = (low + high) // 2
             fits = self._fits(Plan(estimator, middle), seconds)
@@ -247,7 +266,7 @@ class Costs:
                 needed += plan.estimator.interaction_memory(n_players, plan.budget, request)
             if needed > memory_limit():
                 return False
-        return self.seconds(plan) <= seconds
+        return self.is_cheap(plan) and self.seconds(plan) <= seconds
 
 
 def _is_enumerated(n_players: int, budget: int) -> bool:
@@ -275,4 +294,6 @@ def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
 def named(estimator: Estimator[Any], first: Estimator[Any]) -> str:
     """Return the name of a candidate beside the first one, as users ask for it."""
     name = (estimator.declaration or Declaration()).name.replace(" ", "").lower()
-    return f"{name}, gradients=False" if estimator == first.values_alone else name
+    if estimator == first.values_alone:
+        return f"{name}, gradients=False"
+    return f"{name}, weights='quick'" if getattr(estimator, "weights", "") == "quick" else name

@@ -23,9 +23,10 @@ from .run import CallBudget, Run
 from .settings import Settings, checked_budgets
 from .solutions import check_interactions
 
-_OWN_SECONDS = 0.1
-"""Our own work on a row may take this long, or as long as the model. Learned weights take .02 with
-13 players and 208 evaluations, .04 with 30 and 480, and .12 with 60 and 960."""
+_OWN_SECONDS = 0.016
+"""Our own work on a row may take this long, or as long as the model; 20 ms with what is not
+counted. Learned weights take .02 with 13 players and 208 evaluations, .04 with 30 and 480, and .12
+with 60 and 960."""
 
 _MORE = 4
 """A cheaper estimator has the time that it saves for more evaluations: at most so many times those
@@ -164,16 +165,20 @@ def _estimate_best(
         and n_players <= MAX_PLAYERS
         and 2**n_players <= _MOST_COALITIONS * budget.limit
     )
-    chosen = Plan(first, budget.limit)
-    n_evaluations = game.n_rows * budget.limit
-    own, unnoticed = costs.own_seconds(chosen), _OWN_SECONDS * game.n_rows / costs.n_workers
-    new_budget = settings.budget
+    is_one_order = budget.limit // 2 == n_players and settings.tolerance is None
+    if is_one_order and not first.uses_gradients(n_players, budget.limit):
+        first = candidates[-1]  # with its reverse, it is exact for games of pairs
+    chosen, new_budget = Plan(first, budget.limit), settings.budget
     if settings.saves_rows and len(costs.sizes) == 1:  # a call by this budget repeats it
         new_budget = budget.limit
+    costs.memory.is_recording = False  # values of other batches may differ in the last bit
+    costs.measure_model(2)  # which says how many outputs there are
+    costs.unnoticed = _OWN_SECONDS * game.n_rows / costs.n_workers
+    own = costs.own_seconds(chosen)
     of_first = named(first, first)
     reason = f"{of_first}: its overhead is about {own:.2g} s"
-    if may_enumerate or own > unnoticed:
-        costs.measure_model(n_evaluations)
+    if may_enumerate or own > costs.unnoticed:
+        costs.measure_model(game.n_rows * budget.limit)
         costs.round_model()
         model, own = costs.model_seconds(chosen), costs.own_seconds(chosen)
         everything = Plan(first, 2**n_players)
@@ -183,10 +188,11 @@ def _estimate_best(
                 f"all 2^{n_players} coalitions, which take about {costs.seconds(everything):.2g} s;"
                 f" {of_first} would take {model + own:.2g} s"
             )
-        elif own > max(unnoticed, model):
+        elif not costs.is_cheap(chosen):
             most = _MORE * budget.limit if settings.budget is None else settings.budget
-            limits = [budget.limit if one.has_process else most for one in candidates]
-            allowed = model + max(unnoticed, model)
+            is_first = [type(one) is type(candidates[0]) for one in candidates]
+            limits = [budget.limit if same else most for same in is_first]
+            allowed = model + max(costs.unnoticed, model)
             chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
             new_budget = chosen.budget
             reason = (
@@ -195,7 +201,6 @@ def _estimate_best(
                 f"{of_first} with {budget.limit:,} would have {own:.2g} s"
             )
     is_long = new_budget != 2**n_players and warn_of_long_call(costs, chosen)
-    costs.memory.is_recording = False
     choosing = perf_counter() - started
     final = replace(settings, budget=new_budget)
     # With a memory, the round makes no forecast of its own.
