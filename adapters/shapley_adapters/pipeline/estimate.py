@@ -45,7 +45,7 @@ _FIRST_SHARE, _PLANNED_SHARE = 0.1, 0.85
 """Shares of a limited time that the first round is planned for, and of what is left that a further
 one is planned for; the rest is for costs that vary."""
 
-_GROWTH, _WORTHWHILE = 16, 1.3
+_GROWTH, _WORTHWHILE = 32, 1.3
 """A further round has at most and at least this multiple of the evaluations of the last one."""
 
 
