@@ -298,18 +298,20 @@ def test_what_has_no_gradients_is_refused(call, error, words):
         call()
 
 
-def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little_time():
+def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little_time(monkeypatch):
     x = examples(2)
     asked = OddGP(NET, gradients=True, seed=0).attribute(x, n_samples=60)
     assert torch.equal(OddGP(NET, seed=0).attribute(x, n_samples=60), asked)
     best, alone = Best(NET, seed=0), OddGP(NET, gradients=False, seed=0)
-    assert torch.equal(best.attribute(x, n_samples=60), asked)
+    with monkeypatch.context() as patient:  # as of a model that takes longer
+        patient.setattr("shapley_adapters.pipeline.estimate._OWN_SECONDS", 0.1)
+        assert torch.equal(best.attribute(x, n_samples=60), asked)
     many = {"n_samples": 7 * N}
     assert torch.equal(OddGP(NET, seed=0).attribute(x, **many), alone.attribute(x, **many))
     wide = lambda x: torch.sin(by_pairs(x))  # noqa: E731
-    best, alone = Best(wide, seed=0), OddGP(wide, gradients=False, seed=0)
+    best, alone = Best(wide, seed=0), OddGP(wide, weights="quick", seed=0)
     found = best.attribute(examples(2, 70), n_samples=400)
-    assert best.last_estimate.choice.startswith("oddgp, gradients=False: ")
+    assert best.last_estimate.choice.startswith("oddgp, weights='quick': ")
     few = {"n_samples": best.last_estimate.budget}
     assert torch.equal(found, alone.attribute(examples(2, 70), **few))
 

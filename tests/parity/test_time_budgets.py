@@ -331,15 +331,6 @@ def test_time_of_the_model_and_our_own_are_told_apart(clock):
     assert chosen.seconds.choosing == pytest.approx(1e-3 * chosen.timing_evaluations, rel=0.2)
 
 
-@HOSTS
-@pytest.mark.parametrize(("seconds", "is_exact"), [(1e-7, True), (1e-3, False)])
-def test_best_enumerates_where_that_takes_no_longer(explain, seconds, is_exact, clock):
-    rows = np.random.default_rng(0).normal(size=(10, 12))
-    _, estimate = explain(clock.model(curved, seconds), rows)
-    assert estimate.enumerated.all() == is_exact
-    assert estimate.choice.startswith("all 2^12 coalitions, which take" if is_exact else "oddgp:")
-
-
 # --- interactions ---
 
 

@@ -427,11 +427,6 @@ class Estimator(Protocol[DesignT]):
         """Return about how many operations the design and the solution of a row take."""
         return Operations(2e7, 1e6 + 15.0 * budget * n_players * (n_outputs + 2))
 
-    def error_growth(self, n_players: int, budget: int) -> float:
-        """Return the errors to expect over those of the declaration, which options may change."""
-        del n_players, budget
-        return 1.0
-
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""
         raise NotImplementedError

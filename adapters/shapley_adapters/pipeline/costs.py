@@ -16,6 +16,7 @@ from ..array_types import BoolArray, IntArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..estimators.exact import MAX_PLAYERS
+from ..estimators.odd_gp.fitting import QUICKLY_FROM
 from ..estimators.protocol import Declaration, Estimator, Passes
 from ..estimators.random_order import RandomOrder
 from ..games.evaluation import Evaluator, Request
@@ -48,11 +49,13 @@ _MANY_SECONDS = 60.0
 _COALITIONS = 2, 64
 """The batches that measure the model, at most. Their differences tell a call from its rows."""
 
-_SHARE_OF_EVALUATIONS, _SHARE_OF_TIME = 0.05, 0.1
-"""Shares of the evaluations of a call, for all batches, and of its time, for each size of them."""
+_SHARE_OF_EVALUATIONS, _SHARE_OF_TIME, _TIMES = 0.05, 0.1, 3
+"""Shares of the evaluations of a call, for all batches, and of its time, for those of a size; and
+the number of batches of a size."""
 
-_TIMES = 3
-"""Batches of each size."""
+_QUICKLY_SEEN, _GROWTH_IF_QUICK = 2 * QUICKLY_FROM, 0.3
+"""Errors of quickly learned weights are those of all values times this power of how many times as
+many evaluations there are, as measured with 13 to 120 players and 4 to 32 evaluations of each."""
 
 _CLASS = 4.0
 """Times of the model are rounded to a power of this, so that what is chosen by them repeats on a
@@ -67,7 +70,8 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
     x, first, last = np.log(budget / n_players), _EVALUATIONS_EACH[0], _EVALUATIONS_EACH[-1]
     of_sizes = [np.interp(x, _EVALUATIONS_EACH, np.log(errors)) for errors in table]
     error = float(np.exp(np.interp(np.log(n_players), _N_PLAYERS, of_sizes)))
-    error *= estimator.error_growth(n_players, budget)
+    if _is_quick(estimator):
+        error *= max(1.0, budget / _QUICKLY_SEEN) ** _GROWTH_IF_QUICK
     if x > last:  # as the root of the budget, like all errors of random draws
         return error * float(np.exp((last - x) / 2))
     lacking = np.log(max(1, estimator.useful_budget(n_players)) / budget)
@@ -151,8 +155,8 @@ class Costs:
         self.of_row, self.of_call, last = timed(end_points(self.game.n_players)), 0.0, 0.0
         left = _SHARE_OF_EVALUATIONS * n_evaluations
         for most in _COALITIONS:
-            affordable = min(left, _SHARE_OF_TIME * seconds / max(self.of_row, 1e-9))
-            n = min(most, int(affordable) // _TIMES, self.game.evaluations_per_batch)
+            affordable = int(min(left, _SHARE_OF_TIME * seconds / max(self.of_row, 1e-9)))
+            n = min(most, affordable // _TIMES, self.game.evaluations_per_batch)
             n = max(n, min(2, n_evaluations - 2)) if not last else n
             if n <= last:
                 break
@@ -269,6 +273,10 @@ class Costs:
         return self.is_cheap(plan) and self.seconds(plan) <= seconds
 
 
+def _is_quick(estimator: Estimator[Any]) -> bool:
+    return getattr(estimator, "weights", "") == "quick"
+
+
 def _is_enumerated(n_players: int, budget: int) -> bool:
     return n_players <= MAX_PLAYERS and 2**n_players <= budget
 
@@ -291,9 +299,7 @@ def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
     return True
 
 
-def named(estimator: Estimator[Any], first: Estimator[Any]) -> str:
-    """Return the name of a candidate beside the first one, as users ask for it."""
+def named(estimator: Estimator[Any]) -> str:
+    """Return the name of a candidate, as users ask for it."""
     name = (estimator.declaration or Declaration()).name.replace(" ", "").lower()
-    if estimator == first.values_alone:
-        return f"{name}, gradients=False"
-    return f"{name}, weights='quick'" if getattr(estimator, "weights", "") == "quick" else name
+    return f"{name}, weights='quick'" if _is_quick(estimator) else name

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
+from ..estimators.random_order import RandomOrder
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
@@ -127,8 +128,7 @@ def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> Call
 
 def _candidates(game: Game, estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]:
     """Return the estimators whose costs are counted, with gradients where they may be of use."""
-    found = [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
-    return [one for index, one in enumerate(found) if one not in found[:index]]
+    return [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:
@@ -168,14 +168,13 @@ def _estimate_best(
     is_one_order = budget.limit // 2 == n_players and settings.tolerance is None
     if is_one_order and not first.uses_gradients(n_players, budget.limit):
         first = candidates[-1]  # with its reverse, it is exact for games of pairs
-    chosen, new_budget = Plan(first, budget.limit), settings.budget
-    if settings.saves_rows and len(costs.sizes) == 1:  # a call by this budget repeats it
-        new_budget = budget.limit
+    is_halved = settings.saves_rows and len(costs.sizes) == 1  # a call by this budget repeats it
+    chosen, new_budget = Plan(first, budget.limit), budget.limit if is_halved else settings.budget
     costs.memory.is_recording = False  # values of other batches may differ in the last bit
     costs.measure_model(2)  # which says how many outputs there are
     costs.unnoticed = _OWN_SECONDS * game.n_rows / costs.n_workers
     own = costs.own_seconds(chosen)
-    of_first = named(first, first)
+    of_first = named(first)
     reason = f"{of_first}: its overhead is about {own:.2g} s"
     if may_enumerate or own > costs.unnoticed:
         costs.measure_model(game.n_rows * budget.limit)
@@ -190,13 +189,12 @@ def _estimate_best(
             )
         elif not costs.is_cheap(chosen):
             most = _MORE * budget.limit if settings.budget is None else settings.budget
-            is_first = [type(one) is type(candidates[0]) for one in candidates]
-            limits = [budget.limit if same else most for same in is_first]
+            limits = [most if isinstance(one, RandomOrder) else budget.limit for one in candidates]
             allowed = model + max(costs.unnoticed, model)
             chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
             new_budget = chosen.budget
             reason = (
-                f"{named(chosen.estimator, first)}: its overhead is about "
+                f"{named(chosen.estimator)}: its overhead is about "
                 f"{costs.own_seconds(chosen):.2g} s for {chosen.budget:,} evaluations per row; "
                 f"{of_first} with {budget.limit:,} would have {own:.2g} s"
             )
@@ -291,7 +289,7 @@ def _estimate_until(
     ((plan, result, run),) = last  # the first round is not ended by the time
     reason = f"{plan.budget:,} evaluations per row fit into max_seconds={limit:g}"
     if estimator.candidates:
-        reason = f"{named(plan.estimator, candidates[0])}: {reason}"
+        reason = f"{named(plan.estimator)}: {reason}"
     return _with_choice(result, costs, reason, choosing), run
 
 

@@ -39,7 +39,7 @@ from .design import (
     n_before_blocks,
     n_before_choice,
 )
-from .fitting import LEARNED_FROM, QUICKLY_FROM, SEARCHED, n_searched
+from .fitting import LEARNED_FROM, QUICKLY_FROM, SEARCHED, SEARCHED_EACH
 from .games import Games, are_of_pairs, posteriors
 from .gradients import MOST_PLAYERS, operations, plan_for, solution_of_rows
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
@@ -48,10 +48,6 @@ from .sparse_sets import n_watched
 
 WEIGHTS = {"learned": LEARNED_FROM, "quick": QUICKLY_FROM, "equal": 0}
 """From how many values the weights are learned at most."""
-
-_GROWTH_IF_QUICK = 0.3
-"""Errors of quickly learned weights are those of all values times this power of how many times as
-many values there are, as measured with 13 to 120 players and 4 to 32 evaluations of each."""
 
 _FREEDOM_OF_FEW = 2.0
 """Least degrees of freedom of the errors, where more values than players hardly determine the scale
@@ -324,19 +320,17 @@ class OddGP(Estimator[OddDesign]):
         if self.weights == "equal":
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
         learned_from = WEIGHTS[self.weights]
-        n_fitted, n = min(n_values, learned_from), min(n_values, n_searched(learned_from))
+        n_fitted, n = (
+            min(n_values, learned_from),
+            min(n_values, SEARCHED, SEARCHED_EACH * learned_from),
+        )
         learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)
         learning += 2.5e5 * (n - n_fitted) + 0.5 * n_outputs * n * n_watched(n, n_players, 3) ** 3
-        each = n_outputs * (1.5e5 + 320.0 * n_values * n_players)
+        each = n_outputs * (1.5e5 + 200.0 * n_values * n_players)
         per_row = learning + posterior + 2.0 * n_values * n_players**2 + each
         if self.uses_gradients(n_players, budget) and (self.gradients is True or n_outputs == 1):
             per_row += n_outputs * operations(n_players, budget)
         return Operations(0.0, per_row * (FOLDS if self.unbiased else 1))
-
-    def error_growth(self, n_players: int, budget: int) -> float:
-        """Return how much larger errors are where many values are learned from quickly."""
-        n_values = _n_values(n_players, budget)
-        return max(1.0, n_values / QUICKLY_FROM) ** (_GROWTH_IF_QUICK * (self.weights == "quick"))
 
     def has_interactions(self, request: InteractionRequest) -> bool:
         """Return True: all indices are averages of the same process."""

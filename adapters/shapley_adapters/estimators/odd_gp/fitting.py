@@ -20,7 +20,7 @@ _FEW, LEARNED_FROM, SEARCHED = 120, 480, 800
 step costs the cube of their number. Fits to 1,000 values have .96 of the errors at 64 evaluations a
 player and take twice as long."""
 
-QUICKLY_FROM = 60
+QUICKLY_FROM, SEARCHED_EACH = 60, 4
 """Values that both fits see where little time is left; the search sees four times as many. With 13
 to 120 players and 16 evaluations of each, errors are 1.3 to 1.9 times those of all values, and .2
 to .9 those of random orders; all work takes 80 to 20 % of the time."""
@@ -83,11 +83,6 @@ class Fit(NamedTuple):
         return self.prior.sd[:, None] * root
 
 
-def n_searched(learned_from: int) -> int:
-    """Return how many values the search of sparse sets sees, at most."""
-    return min(SEARCHED, 4 * learned_from)
-
-
 def fitted(
     prior: Prior, distances: FloatArray | None = None, learned_from: int = LEARNED_FROM
 ) -> Fit:
@@ -104,7 +99,7 @@ def fitted(
     found = prior.sparse.players[:0]
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
-        sparse = find_sparse_sets(prior.first(n_searched(learned_from)), h)
+        sparse = find_sparse_sets(prior.first(min(SEARCHED, SEARCHED_EACH * learned_from)), h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if min(n, learned_from) > _FEW or len(prior.sparse.players):
         h, inverse = maximised(prior.first(learned_from), h, _STEPS)
