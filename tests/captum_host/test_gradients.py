@@ -308,12 +308,6 @@ def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little
         assert torch.equal(best.attribute(x, n_samples=60), asked)
     many = {"n_samples": 7 * N}
     assert torch.equal(OddGP(NET, seed=0).attribute(x, **many), alone.attribute(x, **many))
-    wide = lambda x: torch.sin(by_pairs(x))  # noqa: E731
-    best, alone = Best(wide, seed=0), OddGP(wide, weights="quick", seed=0)
-    found = best.attribute(examples(2, 70), n_samples=400)
-    assert best.last_estimate.choice.startswith("oddgp, weights='quick': ")
-    few = {"n_samples": best.last_estimate.budget}
-    assert torch.equal(found, alone.attribute(examples(2, 70), **few))
 
 
 def test_rows_whose_further_gradients_are_not_finite_leave_the_others_as_they_are():

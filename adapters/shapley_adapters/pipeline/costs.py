@@ -70,14 +70,13 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
     x, first, last = np.log(budget / n_players), _EVALUATIONS_EACH[0], _EVALUATIONS_EACH[-1]
     of_sizes = [np.interp(x, _EVALUATIONS_EACH, np.log(errors)) for errors in table]
     error = float(np.exp(np.interp(np.log(n_players), _N_PLAYERS, of_sizes)))
-    if _is_quick(estimator):
+    if getattr(estimator, "weights", "") == "quick":
         error *= max(1.0, budget / _QUICKLY_SEEN) ** _GROWTH_IF_QUICK
     if x > last:  # as the root of the budget, like all errors of random draws
         return error * float(np.exp((last - x) / 2))
-    lacking = np.log(max(1, estimator.useful_budget(n_players)) / budget)
-    if lacking > 0:
-        return 1.0 + float(lacking)
-    return error + (1 - error) * max(0.0, 1 - float(x / first))  # 1 at one evaluation a player
+    # 1 at one evaluation a player; more where some players have none.
+    lacking = max(0.0, float(np.log(max(1, estimator.useful_budget(n_players)) / budget)))
+    return error + (1 - error) * max(0.0, 1 - float(x / first)) + lacking
 
 
 class Plan(NamedTuple):
@@ -224,8 +223,7 @@ class Costs:
 
     def is_cheap(self, plan: Plan) -> bool:
         """Return whether our own work takes no longer than the model, by its rounded times."""
-        least_of_model = self.model_seconds(plan) / np.sqrt(_CLASS)
-        return self.own_seconds(plan) <= max(self.unnoticed, least_of_model)
+        return self.own_seconds(plan) <= max(self.unnoticed, self.model_seconds(plan) / _CLASS**0.5)
 
     def best_plan(
         self, candidates: Sequence[Estimator[Any]], seconds: float, most: Sequence[int]
@@ -273,10 +271,6 @@ class Costs:
         return self.is_cheap(plan) and self.seconds(plan) <= seconds
 
 
-def _is_quick(estimator: Estimator[Any]) -> bool:
-    return getattr(estimator, "weights", "") == "quick"
-
-
 def _is_enumerated(n_players: int, budget: int) -> bool:
     return n_players <= MAX_PLAYERS and 2**n_players <= budget
 
@@ -302,4 +296,4 @@ def warn_of_long_call(costs: Costs, plan: Plan) -> bool:
 def named(estimator: Estimator[Any]) -> str:
     """Return the name of a candidate, as users ask for it."""
     name = (estimator.declaration or Declaration()).name.replace(" ", "").lower()
-    return f"{name}, weights='quick'" if _is_quick(estimator) else name
+    return f"{name}, weights='quick'" if getattr(estimator, "weights", "") == "quick" else name

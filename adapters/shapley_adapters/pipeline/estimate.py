@@ -103,7 +103,7 @@ def _estimated(
     may_choose = first_row() is None and not settings.is_for_training
     if not estimator.candidates and settings.max_seconds is None:
         return estimate_round(game, estimator, settings)
-    candidates = _candidates(game, estimator, settings)
+    candidates = [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
     if settings.interactions is not None:  # the errors to expect are those of Shapley values
         candidates = candidates[:1]
     if settings.max_seconds is not None:
@@ -124,11 +124,6 @@ def budget_of(game: Game, estimator: Estimator[Any], settings: Settings) -> Call
     if estimator.candidates and settings.max_model_rows is None:
         settings = _saving_rows(game, settings)
     return run_of(game, (estimator.candidates or (estimator,))[0], settings).budget()
-
-
-def _candidates(game: Game, estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]:
-    """Return the estimators whose costs are counted, with gradients where they may be of use."""
-    return [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:

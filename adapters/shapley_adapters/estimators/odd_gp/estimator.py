@@ -320,10 +320,8 @@ class OddGP(Estimator[OddDesign]):
         if self.weights == "equal":
             return Operations(5e7, n_outputs * (1e7 + posterior / 3))
         learned_from = WEIGHTS[self.weights]
-        n_fitted, n = (
-            min(n_values, learned_from),
-            min(n_values, SEARCHED, SEARCHED_EACH * learned_from),
-        )
+        n_fitted = min(n_values, learned_from)
+        n = min(n_values, SEARCHED, SEARCHED_EACH * learned_from)
         learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)
         learning += 2.5e5 * (n - n_fitted) + 0.5 * n_outputs * n * n_watched(n, n_players, 3) ** 3
         each = n_outputs * (1.5e5 + 200.0 * n_values * n_players)
