@@ -136,7 +136,7 @@ def test_the_posterior_is_that_of_the_normal_distribution():
     """The means, and the errors of values that all other readings predict."""
     prior, _ = some_prior(5, n_values=8, seed=4)
     joint = joint_posterior(prior.readings, single_players(5))
-    h, _ = maximised(prior, prior.start, 12)
+    h = maximised(prior, prior.start, 12).h
     covariance, (across, of_index) = (
         prior.covariance(h),
         prior.index_covariances(h, single_players(5)),

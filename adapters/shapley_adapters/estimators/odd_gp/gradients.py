@@ -300,7 +300,7 @@ class GradientPrior:
 def joint_posterior(readings: Readings, index: Index) -> Joint:
     """Return the posterior of averages of a game, given its values and gradients."""
     first = GradientPrior(readings.first(_MOST_VALUES, _MOST_GRADIENTS))
-    h, _ = maximised(first, first.start, _STEPS)
+    h = maximised(first, first.start, _STEPS).h
     prior, of_values = GradientPrior(readings), slice(0, len(readings.values))
     factor = factored(prior.covariance(h))
     covariances, variances = prior.index_covariances(h, index)
