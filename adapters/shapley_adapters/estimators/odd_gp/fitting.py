@@ -140,7 +140,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
     first = prior.first(_FEW)
     evidence = []
     for h in choice:
-        factor = factored(first.covariance(h))
+        factor = factored(first.covariance(first.variances(h)))
         whitened = lapack.dtrtrs(factor, first.data.values, lower=1)[0]
         squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
         evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
