@@ -360,28 +360,14 @@ class GroupDesigns:
 
     def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
-        key: Hashable = group.n_players, group.has_gradients, group.n_beside_values
+        n_players, budget = group.n_players, self.budgets[group.n_players]
+        key: Hashable = n_players, group.has_gradients, group.n_beside_values
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
         # Threads share the designs: another one may clear them meanwhile.
         if (shared := self._shared.get(key)) is not None:
             return shared
-        design = self._make(group, must_draw=key in self._drawn_keys)
-        is_shared = group.scores is None and group.distances is None
-        if is_shared and (group.own_words is None or design.is_whole):
-            if len(self._shared) >= _MOST_SHARED:
-                self._shared.clear()
-            self._shared[key] = design
-        else:
-            self._drawn_keys.add(key)
-        return design
-
-    def _make(self, group: RowGroup, must_draw: bool) -> Design:
-        n_players, budget = group.n_players, self.budgets[group.n_players]
-        if budget.enumerates_now:
-            return full_design(n_players, group.known)
-        limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
-        n_beside = group.n_beside_values
+        limit, estimator, n_beside = budget.limit, self.estimator, group.n_beside_values
         if group.has_gradients:  # at the ends, and in the middle at least
             n_beside += Passes.cost(group.known_values.shape[2])
         else:
@@ -393,7 +379,7 @@ class GroupDesigns:
             n_players=n_players,
             budget=min(limit, 2**n_players),
             planned=min(budget.first_check, 2**n_players),
-            rng=rng,
+            rng=group.generator(self.settings.seed),
             known=group.known,
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
@@ -402,14 +388,17 @@ class GroupDesigns:
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
             interactions=self.settings.interactions,
-            must_draw=must_draw,
+            must_draw=key in self._drawn_keys,
             n_outputs=group.known_values.shape[2],
             has_gradients=group.has_gradients,
         )
         try:
-            if self.estimator.needs_graph:
-                return _design_on_graph(self.estimator, request, group.own_words is None)
-            design: Design = estimator.design(request)
+            if budget.enumerates_now:
+                design: Design = full_design(n_players, group.known)
+            elif estimator.needs_graph:
+                design = _design_on_graph(estimator, request, group.own_words is None)
+            else:
+                design = estimator.design(request)
         except DesignMemoryError as error:
             raise memory_error(n_players, self.settings) from error
         except BudgetError as error:
@@ -420,4 +409,11 @@ class GroupDesigns:
                 if request.budget < min(given, 2**n_players):
                     context += f" and pays, with repeated draws, for {request.budget} coalitions"
             raise BudgetError(f"{context}: {self.settings.name} {error}") from error
+        is_shared = group.scores is None and group.distances is None
+        if is_shared and (group.own_words is None or design.is_whole):
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            self._shared[key] = design
+        else:
+            self._drawn_keys.add(key)
         return design
