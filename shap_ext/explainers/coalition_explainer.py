@@ -559,7 +559,7 @@ class CoalitionExplainer(ModelExplainer):
         if names is None:
             names = getattr(inner_model(self.model), "output_names", None)
         if names is None:
-            columns = game.output_columns if isinstance(game, GameOfModel) else None
+            columns = game.output_shape.names if isinstance(game, GameOfModel) else None
             own = (self.explained_function.classes, columns)
             return next((one for one in own if one is not None and len(one) == n_outputs), None)
         if names is not None and len(names) != n_outputs:

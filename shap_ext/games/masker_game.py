@@ -64,7 +64,7 @@ class MaskerGame(GameOfModel):
     n_rows: int = field(init=False)
     draws_values: bool = field(init=False)
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
-    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    output_shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     has_single_outputs = True
@@ -239,7 +239,7 @@ class MaskerGame(GameOfModel):
             inputs = [
                 rows[part] if self._calls.take_batches else rows[part].copy() for rows in joined
             ]
-            return as_outputs(self._predict(row, inputs), len(inputs[0]), self._shape)
+            return as_outputs(self._predict(row, inputs), len(inputs[0]), self.output_shape)
 
         return np.concatenate(self._calls(call, n_rows))
 

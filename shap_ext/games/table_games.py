@@ -77,7 +77,7 @@ class MaskedTable(GameOfModel):
     n_backgrounds: int = field(init=False)
     row_bytes: int = field(default=0, init=False)
     evaluations_per_batch: int = field(init=False)
-    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    output_shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     has_single_outputs = True
@@ -151,7 +151,7 @@ class MaskedTable(GameOfModel):
         def call(part: slice) -> ValueArray:
             rows = table[part] if self._calls.take_batches else table[part].copy()
             n_rows = int(rows.shape[0])
-            return as_outputs(self.predict(self.to_model_input(rows)), n_rows, self._shape)
+            return as_outputs(self.predict(self.to_model_input(rows)), n_rows, self.output_shape)
 
         return np.concatenate(self._calls(call, int(table.shape[0])))
 

@@ -70,17 +70,14 @@ class GameOfModel(Game):
     is_in_training_mode, answers_at_random : bool
         Whether the model is known not to be deterministic, which users are warned of, and whether
         it is known to answer at random, as one that samples texts.
+    output_shape : OutputShape
+        What the outputs have been like so far.
     """
 
     predict: Callable[..., Any]
     is_in_training_mode: bool
     answers_at_random: bool
-    _shape: OutputShape
-
-    @property
-    def output_columns(self) -> list[str] | None:
-        """The columns of the frames that the model returns; None of arrays, and before a call."""
-        return self._shape.names
+    output_shape: OutputShape
 
     @property
     def usage(self) -> Usage | None:
@@ -93,7 +90,7 @@ class GameOfModel(Game):
 
         That of the output is known after the first evaluation; a model may compute less precisely.
         """
-        return max(float(getattr(self.predict, "rounding", 0.0)), self._shape.rounding)
+        return max(float(getattr(self.predict, "rounding", 0.0)), self.output_shape.rounding)
 
 
 def empty_table(data: Any) -> nw.DataFrame[Any] | None:
