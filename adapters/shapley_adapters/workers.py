@@ -196,22 +196,19 @@ def n_threads_for_rows() -> int:
     if backend.nesting_level:
         return 1
     n_most = int(joblib.effective_n_jobs(n_jobs))
+    can_pin = hasattr(os, "sched_getaffinity")  # the cores that the process may use
+    n_cores = len(os.sched_getaffinity(0)) if can_pin else os.cpu_count() or 1
     if n_jobs is None:
         outside = getattr(_blas.local, "outside", None)
         if outside is None:
             outside = {one: one.get_num_threads() for one in _blas.found()}
-        n_most = min(outside.values(), default=n_cores())
-    return max(1, min(n_cores(), n_most))
+        n_most = min(outside.values(), default=n_cores)
+    return max(1, min(n_cores, n_most))
 
 
 def n_threads_within_memory(n_bytes: int) -> int:
     """Return how many threads that need so many bytes each may run at once."""
     return max(1, _THREADS_BYTES // max(1, n_bytes))
-
-
-def n_cores() -> int:
-    """Return the number of cores that the process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def checked_n_jobs(n_jobs: Any) -> int | None:

@@ -113,8 +113,7 @@ def estimate_round(
                 warn_of_long_call(costs, Plan(run.estimator, budget.limit))
             result = run.blank_estimate(ends)
             if n_workers == 1:
-                for rows in run.blocks(0, game.n_rows, evaluated.shape[2]):
-                    run.estimate_block(rows, evaluated[rows], evaluate, result)
+                run.estimate_rows(0, game.n_rows, evaluated, evaluate, result)
             else:
                 _estimate_in_workers(run, n_workers, evaluated, evaluate, seconds, result)
             bar.total = bar.n  # designs may leave a few evaluations of the budget
@@ -206,8 +205,7 @@ def _estimate_part(
     result = run.blank_estimate(run.means_of_ends(ends))
     try:
         count(0)
-        for rows in run.blocks(*part, ends.shape[2]):
-            run.estimate_block(rows, ends[rows - part[0]], evaluate, result, part[0])
+        run.estimate_rows(*part, ends, evaluate, result)
     except ShapleyExtError as error:
         stop.end(error)  # the others need not go on
         raise
