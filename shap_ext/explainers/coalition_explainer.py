@@ -200,7 +200,12 @@ class CoalitionExplainer(ModelExplainer):
                 result, result.interactions, explained.parts, **shown
             )
         else:
-            clustering = explained.clustering(self.masker)
+            clustering, groups = getattr(self.masker, "clustering", None), explained.groups
+            is_joint = len(explained.parts) > 1 or (groups is not None and groups.any_joint)
+            if is_joint or not isinstance(clustering, np.ndarray):
+                clustering = None
+            else:  # a copy: bar plots read it by SciPy, and older versions need a writable array
+                clustering = np.repeat(clustering[None], len(result.values), axis=0)
             results = explanations(result, explained.parts, clustering=clustering, **shown)
             if result.unions is not None:
                 is_shown = all(explained.layout.has_neighbours)

@@ -11,7 +11,6 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Masker
 from ..inputs.backgrounds import (
     background_dataset,
     check_columns,
@@ -39,15 +38,6 @@ class ExplainedRows:
     parts: list[Part]
     groups: ColumnGroups | None
     layout: PlayerLayout
-
-    def clustering(self, masker: Masker) -> Any:
-        """Return the masker's clustering of the features for each row, for bar plots."""
-        clustering = getattr(masker, "clustering", None)
-        is_joint = self.groups is not None and self.groups.any_joint
-        if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
-            return None
-        # A copy: bar plots read it by SciPy, and older versions need a writable array.
-        return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
 @dataclass
