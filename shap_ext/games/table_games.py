@@ -20,7 +20,7 @@ from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 
 from ..argument_types import Table
-from ..inputs.masked_rows import same
+from ..inputs.datasets import same
 from ..inputs.models import GameOfModel, new_calls, new_shape
 from .links import LinkedAverage
 
