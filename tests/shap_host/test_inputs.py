@@ -63,7 +63,7 @@ def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
     players, coalitions = np.array([0, 2, 1, 0, 1]), rng.random((20, 3)) < 0.5
     rows, present = rng.integers(9, size=20), coalitions[:, None, players]
     game = SimpleNamespace(rows=table, background=table[:n_background], players=players)
-    masked = TabularGame._masked(game, rows, coalitions)
+    masked = TabularGame._masked(game, rows, coalitions)  # type: ignore[arg-type]
     expected = np.where(present, table[rows][:, None], game.background)
     assert masked.dtype == expected.dtype
     assert masked.tobytes() == expected.tobytes()

@@ -21,10 +21,9 @@ from ..errors import InvalidArgumentTypeError
 from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
-    from builtins import property as default
-
     import torch
 
+    default = property
 else:
 
     def default(value_of):

@@ -62,14 +62,14 @@ def estimate_round(
     """
     started = perf_counter()
     run = run_of(game, estimator, settings, memory)
-    settings, memory = run.settings, run.memory
-    n_workers = n_workers_for(settings.n_jobs, game.n_rows)
+    of_run, known = run.settings, run.memory
+    n_workers = n_workers_for(of_run.n_jobs, game.n_rows)
     is_counted = not (run.estimator.needs_graph or run.has_draws)
-    delay = settings.progress_delay
+    delay = of_run.progress_delay
     try:
         with tqdm(
             total=int(run.most_evaluations().sum()) if is_counted else None,
-            desc=settings.name,
+            desc=of_run.name,
             unit=" evaluations",
             delay=delay or 0,
             disable=delay is None,
@@ -78,9 +78,9 @@ def estimate_round(
             used = game.usage
             advance = bar.update if used is None else partial(_advance, bar, game, used)
             evaluate = Evaluator(
-                run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
+                run.evaluated_game, of_run.batch_size, advance, is_timed=True, memory=known
             )
-            ask_again = Evaluator(game, settings.batch_size, spent=evaluate.spent)
+            ask_again = Evaluator(game, of_run.batch_size, spent=evaluate.spent)
             if n_workers > 1:  # an error says which row it is, before the workers and in them
                 name_row = partial(_raise_with_row, game, n_draws=run.n_draws)
                 evaluate = replace(evaluate, on_error=name_row)
@@ -90,7 +90,7 @@ def estimate_round(
             active = run.active
             if run.has_gradients.any():  # whose values may be those of another function
                 active = active & run.has_gradients[:, None]
-            noise = Repetition.from_first_row(ask_again, active, ends, settings)
+            noise = Repetition.from_first_row(ask_again, active, ends, of_run)
             if (differs := noise.difference) is not None and run.has_gradients.any():
                 raise DerivativeError(
                     f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for "
@@ -107,9 +107,9 @@ def estimate_round(
             budget = run.budgets[max(run.budgets)]
             n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
             has_no_forecast = run.has_draws or run.estimator.needs_graph or budget.enumerates_now
-            is_quiet = settings.is_for_training or memory is not None or has_no_forecast
+            is_quiet = of_run.is_for_training or known is not None or has_no_forecast
             if n_entries > MANY_ENTRIES and not (is_quiet or first_row() is not None):
-                costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
+                costs = Costs(game, of_run, run.active, n_outputs=ends.shape[2])
                 warn_of_long_call(costs, Plan(run.estimator, budget.limit))
             result = run.blank_estimate(ends)
             if n_workers == 1:
