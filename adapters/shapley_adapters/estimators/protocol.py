@@ -19,8 +19,8 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.tables import CoalitionTable
+from ..constructors import default
 from ..errors import InvalidArgumentError
-from ..games.game import default
 from ..interactions.result import InteractionRequest, SetSolution
 from .value_errors import ValueErrors
 
