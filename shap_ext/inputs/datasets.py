@@ -164,8 +164,23 @@ def checked_dataset(
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
         raise InvalidArgumentError(f"{name} holds no rows; at least one is needed.")
-    if is_table:
-        check_cells(dataset.values, name)
+    if not is_table:
+        return dataset
+    table = dataset.values
+    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
+    if 0 in shape[1:]:
+        raise InvalidArgumentError(
+            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
+        )
+    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
+        return dataset
+    for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
+        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
+            raise InvalidArgumentTypeError(
+                f"{name} holds {type(cell).__name__} in row {row_number(position[0])}, column "
+                f"{position[1:][0]}: a cell must be a number, a text or another single "
+                "value. Use one column per number, and join the columns by groups=."
+            )
     return dataset
 
 
@@ -185,24 +200,6 @@ def plain_rows(data: object, name: str) -> Any:
     for row in data if isinstance(data, (list, tuple)) else [data]:
         check_unmasked(name, row)
     return np.asarray(data) if isinstance(data, np.ndarray) else data
-
-
-def check_cells(table: Any, name: str) -> None:
-    """Refuse a table without columns, and one whose cells hold arrays."""
-    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
-    if 0 in shape[1:]:
-        raise InvalidArgumentError(
-            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
-        )
-    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
-        return
-    for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
-        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
-            raise InvalidArgumentTypeError(
-                f"{name} holds {type(cell).__name__} in row {row_number(position[0])}, column "
-                f"{position[1:][0]}: a cell must be a number, a text or another single "
-                "value. Use one column per number, and join the columns by groups=."
-            )
 
 
 def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:

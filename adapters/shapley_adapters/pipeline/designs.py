@@ -107,13 +107,6 @@ class RowGroup:
         n_beside = n_passes * Passes.cost(n_outputs) - 2
         return replace(self, n_passes=n_passes, n_beside_values=n_beside)
 
-    def request(self, table: CoalitionTable) -> Request:
-        """Return the request for the values of coalitions of the active players."""
-        all_players = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
-        if np.array_equal(self.players, all_players):
-            return Request(self.rows, table)
-        return Request(self.rows, table, self.players, self.n_game_players)
-
     def subset_rows(self, keep: BoolArray | IntArray) -> RowGroup:
         """Return the group of some of its rows, given by their indices or by a mask."""
         arrays = {name: getattr(self, name) for name in _OF_ROWS}
@@ -267,11 +260,14 @@ class PendingRows:
     repeated: IntArray | None = None
     again: ValueArray | None = None
 
-    def request(self) -> Request:
-        """Return the coalitions that the round still has to evaluate."""
-        start, stop = self.values.shape[1], self.round_end
-        request = self.group.request(self.design.table.part(start, stop))
-        if self.drawn is None:
+    def request(self, table: CoalitionTable | None = None) -> Request:
+        """Return the request for some coalitions, by default those that the round still needs."""
+        group, start, stop = self.group, self.values.shape[1], self.round_end
+        request = Request(group.rows, table or self.design.table.part(start, stop))
+        everyone = np.tile(np.arange(group.n_game_players), (len(group.rows), 1))
+        if not np.array_equal(group.players, everyone):
+            request = replace(request, players=group.players, n_players=group.n_game_players)
+        if self.drawn is None or table is not None:
             return request
         return DrawnRequest(**vars(request), drawn=self.drawn[:, start:stop])
 

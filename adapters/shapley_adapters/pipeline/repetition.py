@@ -212,7 +212,7 @@ class Repetition:
             with one_blas_thread():
                 repeated = most_surprising(rows.values, coalitions, counts, int(n_each.max()))
             chosen = coalitions[np.arange(len(coalitions))[:, None], repeated]
-            request = rows.group.request(CoalitionTable(chosen, n_each))
+            request = rows.request(CoalitionTable(chosen, n_each))
             samples.append((replace(rows, is_checked=True), request, repeated))
         answers = evaluate([request for _, request, _ in samples])
         for (rows, request, repeated), again in zip(samples, answers, strict=True):
