@@ -91,6 +91,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     else:
         result, run = estimate_round(game, estimator, settings)
     settings = run.settings
+    # The warning of a small budget is about the rows with most players.
     for n_players, budget in sorted(run.budgets.items(), reverse=True):
         of_size = (run.n_active == n_players) & ~run.has_gradients
         useful = 0 if settings.is_for_training else run.estimator.useful_budget(n_players)
