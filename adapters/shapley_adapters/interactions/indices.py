@@ -366,12 +366,18 @@ class Index:
         return np.concatenate([part.of_sets(others) for part in self.parts], axis=1)
 
     def weights_of_part(self, members: BoolArray, parity: int | None) -> FloatArray:
-        """Return the weight of the odd or even part of the game at each coalition; None: of all."""
-        weights = self.weights_of_values(members)
-        if parity is None:
-            return weights
-        of_complements = self.weights_of_values(~members)
-        return weights - of_complements if parity else weights + of_complements
+        """Return the weights of coalitions, (n, M), in each average, (n, k): those of their values.
+
+        With a parity, those of the odd or even part of the game, which a coalition and its
+        complement share.
+        """
+        sizes, of_parts = members.sum(axis=1)[:, None], []
+        for part in self.parts:
+            weights = part.by_members
+            if parity is not None:
+                weights = weights + (-1) ** parity * weights[::-1, ::-1]
+            of_parts.append(weights[members[:, part.sets].sum(axis=2), sizes])
+        return np.concatenate(of_parts, axis=1)
 
     def sums_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> FloatArray:
         """Return the sum of squared weights of all values, or of all odd or even parts, (k,).
@@ -427,13 +433,6 @@ class Index:
             for part in self.parts
             for start in range(0, len(part.sets), most)
         ]
-
-    def weights_of_values(self, members: BoolArray) -> FloatArray:
-        """Return the weight of the value of each coalition, (n, M), in each average, (n, k)."""
-        sizes = members.sum(axis=1)[:, None]
-        inside = [members[:, part.sets].sum(axis=2) for part in self.parts]
-        of_parts = [part.by_members[n, sizes] for part, n in zip(self.parts, inside, strict=True)]
-        return np.concatenate(of_parts, axis=1)
 
 
 SHAPLEY = Family("SII", 1)
