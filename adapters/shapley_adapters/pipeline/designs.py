@@ -263,7 +263,9 @@ class PendingRows:
     def request(self, table: CoalitionTable | None = None) -> Request:
         """Return the request for some coalitions, by default those that the round still needs."""
         group, start, stop = self.group, self.values.shape[1], self.round_end
-        request = Request(group.rows, table or self.design.table.part(start, stop))
+        every, counts = self.design.table.coalitions, self.design.table.counts
+        left = CoalitionTable(every[:, start:stop], np.clip(counts, start, stop) - start)
+        request = Request(group.rows, table or left)
         everyone = np.tile(np.arange(group.n_game_players), (len(group.rows), 1))
         if not np.array_equal(group.players, everyone):
             request = replace(request, players=group.players, n_players=group.n_game_players)

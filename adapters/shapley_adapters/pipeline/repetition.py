@@ -273,6 +273,6 @@ def errors_of_repeated(pending: PendingRows) -> ValueErrors:
     answers[pending.repeated, 1] = pending.again
     drawn = np.zeros((1, len(values), 2), dtype=bool)
     drawn[:, :, 0], drawn[:, pending.repeated, 1] = True, True
-    table = pending.design.table.part(0, len(values))
+    table = pending.design.table.first(len(values))
     draws = Draws(2, is_background=False)
     return draws.means(answers.reshape(1, len(values), -1), table, drawn)[1]
