@@ -280,11 +280,11 @@ def dense_posterior(prior, h, index, seen=None):
         gain = to_data[:, :seen] @ np.linalg.inv(among)
         to_data, to_index = gain @ to_data[:seen], gain @ to_index[:seen]
     weights = index.weights_of_part(data.signs > 0, None)
-    all_of_all = index.weights_of_values(EVERY > 0)
+    all_of_all = index.weights_of_part(EVERY > 0, None)
     if data.parity is not None:
         sign = 1 if data.parity == EVEN else -1
-        weights = weights + sign * index.weights_of_values(data.signs < 0)
-        all_of_all = (all_of_all + sign * index.weights_of_values(EVERY < 0))[EVERY[:, 0] > 0]
+        weights = weights + sign * index.weights_of_part(data.signs < 0, None)
+        all_of_all = (all_of_all + sign * index.weights_of_part(EVERY < 0, None))[EVERY[:, 0] > 0]
     is_noise = np.arange(n) >= data.n_known
     to_index = to_index + noise * is_noise[:, None] * weights
     ends = np.abs(EVERY.sum(axis=1)) == M
@@ -391,7 +391,7 @@ def posterior_variance(signs):
         products = products_of(signs, sets)
         kernel += share * strength**size * products @ products.T
         to_index += share * strength**size * products @ index.of_sets(sets)
-    weights = index.weights_of_values(members) - index.weights_of_values(~members)
+    weights = index.weights_of_part(members, None) - index.weights_of_part(~members, None)
     to_index += 0.3 * weights
     return -(np.linalg.solve(kernel, to_index) * to_index).sum()
 
