@@ -35,7 +35,7 @@ MOST_INDUCING = 1_500
 """Odd parts whose span holds the posterior mean. With more values, the process is projected on that
 span. 3,000 change the errors by less than a tenth, and take five times as long."""
 
-_FIT_PARTS, _FIT_ENDS = 320, 80
+FIT_PARTS, _FIT_ENDS = 320, 80
 """Odd parts, and of these at most so many of all players, that the hyperparameters are fitted to.
 Three times as many change errors by a few percent."""
 
@@ -300,7 +300,7 @@ class BackgroundProcess:
         order = np.argsort(parts.backgrounds, kind="stable")
         backgrounds, starts = np.unique(parts.backgrounds[order], return_index=True)
         groups = np.split(order, starts[1:])
-        n_blocks = -(-len(groups) * other_signs.size // _NUMBERS)
+        n_blocks = min(-(-len(groups) * other_signs.size // _NUMBERS), len(groups))
         for block in np.array_split(np.arange(len(groups)), n_blocks):
             sizes = np.array([len(groups[index]) for index in block])
             is_part = np.arange(sizes.max()) < sizes[:, None]
@@ -413,7 +413,7 @@ def parts_to_fit(n_parts: int, n_backgrounds: int) -> IntArray:
     The first `n_backgrounds` parts are those of all players.
     """
     n_ends = min(n_backgrounds, _FIT_ENDS)
-    n_others = min(n_parts - n_backgrounds, _FIT_PARTS - n_ends)
+    n_others = min(n_parts - n_backgrounds, FIT_PARTS - n_ends)
     return np.concatenate([np.arange(n_ends), n_backgrounds + np.arange(n_others)])
 
 
