@@ -362,3 +362,16 @@ def test_too_few_evaluations_are_values_alone():
     with pytest.warns(match="is little"):
         found, expected = (one.attribute(examples(2), n_samples=9) for one in (auto, alone))
     assert torch.equal(found, expected)
+
+
+def test_compiled_functions_have_gradients():
+    """Their memory is given to the backward pass, after which there must not be another."""
+
+    def function(x):
+        return torch.tanh(x).sum(dim=1) ** 2
+
+    compiled = torch.compile(function, backend="aot_eager", dynamic=True)
+    methods = OddGP(compiled, seed=0), OddGP(function, seed=0)
+    found, expected = (one.attribute(examples(2, 6), n_samples=24) for one in methods)
+    torch.testing.assert_close(found, expected)
+    assert methods[0].last_estimate.backward_passes.tolist() == [3, 3]
