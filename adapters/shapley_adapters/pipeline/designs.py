@@ -105,7 +105,8 @@ class RowGroup:
         """Return the group with so many passes."""
         n_outputs = self.known_values.shape[2]
         n_beside = n_passes * Passes.cost(n_outputs) - 2
-        return replace(self, n_passes=n_passes, n_beside_values=n_beside)
+        backward = np.full(len(self.rows), n_passes * n_outputs)
+        return replace(self, n_passes=n_passes, n_beside_values=n_beside, backward_passes=backward)
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""

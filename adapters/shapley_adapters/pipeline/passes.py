@@ -98,8 +98,7 @@ def with_passes(
     values, slopes = (np.concatenate(parts, axis=1) for parts in both)
     slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
     are_usable = _are_usable(rows, slopes, run.estimator.values_alone is None)
-    n_backward = np.full(len(rows), n_passes * values.shape[2])
-    group = replace(group.with_passes(n_passes), backward_passes=n_backward)
+    group = group.with_passes(n_passes)
     design = replace(design, passes=Passes(wanted.degrees, values, slopes))
     # The values of the first row have said whether the model is random.
     found = replace(pending, group=group, design=design, is_checked=True)
