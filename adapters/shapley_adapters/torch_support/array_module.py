@@ -91,7 +91,7 @@ def _kind(layer: torch.nn.Module) -> type:
 
 def _changes_in_training(layer: torch.nn.Module) -> bool:
     kind, name = _kind(layer), _name(layer)
-    if not layer.training:
+    if not getattr(layer, "training", False):  # frozen script modules have none
         return False
     if issubclass(kind, _DROP_OUT):
         return float(getattr(layer, "p", getattr(layer, "dropout", 0.0))) > 0
