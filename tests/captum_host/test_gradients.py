@@ -277,6 +277,11 @@ def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
 EMBEDDING = nn.Embedding(20, 1)
 
 
+def otherwise(x):
+    """Return what it does not where gradients are on."""
+    return NET(x)[:, 0] * (1 + torch.is_grad_enabled())
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -290,6 +295,11 @@ EMBEDDING = nn.Embedding(20, 1)
             lambda: OddGP(EMBEDDING, gradients=True).attribute(torch.arange(20)[None]),
             DerivativeError,
             "whole numbers",
+        ),
+        (
+            lambda: OddGP(otherwise, gradients=True).attribute(examples(2), n_samples=60),
+            DerivativeError,
+            "otherwise with gradients",
         ),
     ],
 )
