@@ -385,3 +385,19 @@ def test_compiled_functions_have_gradients():
     found, expected = (one.attribute(examples(2, 6), n_samples=24) for one in methods)
     torch.testing.assert_close(found, expected)
     assert methods[0].last_estimate.backward_passes.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("kind", [OddGP, Best])
+def test_what_keeps_gradients_away_is_said_where_they_might_have_been(kind):
+    def choice(model, x, **options):
+        method = kind(model, seed=0)
+        method.attribute(x, **options)
+        return method.last_estimate.choice
+
+    tokens = torch.arange(1, 11)[None]
+    assert "values alone: inputs[0] holds whole numbers" in choice(EMBEDDING, tokens, n_samples=40)
+    dropped = nn.Sequential(NET, nn.Dropout(0.1))
+    with pytest.warns(match="training mode"):
+        assert "values alone: the model is in training" in choice(dropped, examples(), n_samples=60)
+    assert "values alone" not in choice(EMBEDDING, tokens, n_samples=80)  # enough for values
+    assert "values alone" not in choice(EMBEDDING, tokens)  # all coalitions

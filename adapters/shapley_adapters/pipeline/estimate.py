@@ -17,7 +17,7 @@ from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
 from .one_round import checked, estimate_round, run_of
-from .passes import usable
+from .passes import obstacle_to_gradients, usable
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
 from .settings import Settings, checked_budgets
@@ -85,7 +85,9 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     started, used = perf_counter(), game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
-    result = checked(*_estimated(game, estimator, settings, started))
+    found, run = _estimated(game, estimator, settings, started)
+    run.why_values_alone = run.why_values_alone or obstacle_to_gradients(run, estimator)
+    result = checked(found, run)
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
     return result if settings.interactions is None else result.with_semivalues()

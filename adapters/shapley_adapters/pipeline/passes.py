@@ -12,7 +12,7 @@ from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import DerivativeError, InvalidArgumentError, row_number
 from ..estimators.protocol import Estimator, Passes
 from ..games.evaluation import Evaluator
-from ..games.game import Game
+from ..games.game import NO_MODULE, Game
 from .designs import PendingRows
 from .settings import Settings
 
@@ -27,6 +27,26 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     # In training mode, values may be random.
     has_obstacle = game.is_in_training_mode or game.derivative_obstacle is not None
     return estimator.values_alone if has_obstacle or _needs_values(game, settings) else estimator
+
+
+def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
+    """Return what of the game was in the way of gradients; "" if nothing was, or none were wanted.
+
+    That a model is none of torch is no news.
+    """
+    asked = (estimator.candidates or (estimator,))[0]
+    are_wanted = asked.values_alone is not None and any(
+        asked.uses_gradients(n_players, budget.limit) and not budget.enumerates_now
+        for n_players, budget in run.budgets.items()
+        if n_players
+    )
+    game = run.game
+    if not are_wanted or _needs_values(game, run.settings):
+        return ""
+    if game.is_in_training_mode:
+        return "the model is in training mode"
+    obstacle = game.derivative_obstacle
+    return "" if obstacle in (None, NO_MODULE) else str(obstacle)
 
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
