@@ -401,7 +401,10 @@ class ForwardFunctionGame(Game):
             return str(obstacle)
         for index, tensor in enumerate(self.inputs):
             if not tensor.is_floating_point():
-                return f"inputs[{index}] holds whole numbers ({tensor.dtype})"
+                return (
+                    f"inputs[{index}] holds whole numbers ({tensor.dtype}); tokens have gradients "
+                    "through captum_ext.EmbeddingAttribution"
+                )
         return None
 
     def fully_present(self, n_points: int) -> Tensor:
