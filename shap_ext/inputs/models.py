@@ -84,6 +84,13 @@ class GameOfModel(Game):
         return bool(getattr(self.predict, "answers_at_random", False))
 
     @property
+    def derivative_obstacle(self) -> str | None:
+        """Say why there are no derivatives, of torch modules by the game alone."""
+        if getattr(self.predict, "has_derivatives", False):
+            return "the masker is not a background of dense rows"
+        return super().derivative_obstacle
+
+    @property
     def max_input_bytes(self) -> int:
         """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
         return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))

@@ -157,3 +157,21 @@ def test_gradients_of_a_module_beside_its_values():
         options.update(algorithm="oddgp", seed=0, gradients=True)
         with pytest.raises((DerivativeError, InvalidArgumentError), match=reason):
             shap.Explainer(model, background, **options)(x, max_evals=60)
+
+
+def test_maskers_of_other_kinds_than_arrays_are_said_to_have_no_gradients():
+    net, x = layers(nn.Tanh)(), examples(3).numpy()
+
+    def masker(mask, row):
+        return (row * mask)[None]
+
+    explainer = shap.Explainer(net, masker, algorithm="oddgp", seed=0)
+    explainer(x, max_evals=60)
+    reason = "the masker is not a background of dense rows"
+    assert explainer.last_estimate.choice == f"values alone: {reason}"
+    explainer = shap.Explainer(net, masker, algorithm="oddgp", gradients=True)
+    with pytest.raises(DerivativeError, match=reason):
+        explainer(x, max_evals=60)
+    explainer = shap.Explainer(lambda rows: rows.sum(axis=1), x[:1], algorithm="oddgp", seed=0)
+    explainer(x[1:], max_evals=60)
+    assert explainer.last_estimate.choice == ""  # a model without gradients

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,9 @@ def wrapping_advice(output: Any) -> str:
 
 class ArrayModule:
     """A torch module that takes and returns arrays, and computes in its precision on its device."""
+
+    has_derivatives: ClassVar[bool] = True
+    """Whether a game may differentiate it, if its inputs are between rows and background."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
