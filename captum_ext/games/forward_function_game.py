@@ -412,8 +412,13 @@ class ForwardFunctionGame(Game):
         first = self.inputs[0]
         return torch.ones(n_points, self.n_players, dtype=first.dtype, device=first.device)
 
-    def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
-        """Return the selected outputs on the lines from baselines to inputs, averaged."""
+    def presence_values(
+        self, rows: IntArray, presence: Tensor, reduce: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """Return the selected outputs on the lines from baselines to inputs, averaged.
+
+        Or what `reduce` makes of those of all draws, (P, draws, K).
+        """
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
         rows, presence = rows[pair], presence.repeat(n_draws, 1)
@@ -428,7 +433,8 @@ class ForwardFunctionGame(Game):
         outputs = self._selected(tuple(points), rows)
         if not outputs.is_floating_point():
             raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
-        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
+        of_draws = outputs.reshape(n_draws, n_pairs, outputs.shape[1])
+        return of_draws.mean(dim=0) if reduce is None else reduce(of_draws.movedim(0, 1))
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Return the output of the forward function, or the result of its Future."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,6 +205,7 @@ class ArrayModule:
         presence: torch.Tensor,
         shape: tuple[int, ...],
         weights: FloatArray | None = None,
+        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """Return outputs at points between the background and the inputs, averaged over the former.
 
@@ -222,6 +223,8 @@ class ArrayModule:
             Shape of one input of the module, with D numbers.
         weights : array, (B,), optional
             Weight of each background row, with sum 1; by default they are equal.
+        reduce : callable, optional
+            What is made of the outputs, (P, B, K), in place of their averages.
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
@@ -233,6 +236,8 @@ class ArrayModule:
         if not outputs.is_floating_point():
             raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
         of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
+        if reduce is not None:
+            return reduce(of_background)
         averages: torch.Tensor = of_background.mean(dim=1)
         if weights is not None:
             averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
