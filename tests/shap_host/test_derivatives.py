@@ -159,6 +159,22 @@ def test_gradients_of_a_module_beside_its_values():
             shap.Explainer(model, background, **options)(x, max_evals=60)
 
 
+class Products(nn.Module):
+    """Has no parameters, whose type could be that of all numbers."""
+
+    def forward(self, x):
+        return (x[:, 1:] * x[:, :-1]).sum(dim=1)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_modules_without_parameters_have_gradients_in_the_type_of_the_rows(kind):
+    rows, background = examples(3).numpy().astype(kind), np.zeros((1, N_FEATURES), kind)
+    options = {"algorithm": "oddgp", "seed": 0, "gradients": True}
+    found = shap.Explainer(Products(), background, **options)(rows, max_evals=30)
+    exact = shap.Explainer(Products(), background, algorithm="enumeration")(rows)
+    np.testing.assert_allclose(found.values, exact.values, atol=1e-4)
+
+
 def test_maskers_of_other_kinds_than_arrays_are_said_to_have_no_gradients():
     net, x = layers(nn.Tanh)(), examples(3).numpy()
 

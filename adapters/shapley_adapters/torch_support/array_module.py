@@ -229,7 +229,8 @@ class ArrayModule:
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
         # lerp is exact at both ends, which matters for models that compare or round their inputs.
-        points = torch.lerp(start, end, presence.gather(1, column)[:, None])  # (P, B, D)
+        degree = presence.gather(1, column)[:, None].to(start)  # without parameters, others
+        points = torch.lerp(start, end, degree)  # (P, B, D)
         outputs = self.module(points.reshape(-1, *shape))
         if not isinstance(outputs, torch.Tensor):
             raise ModelOutputError(f"The model must return a tensor; {wrapping_advice(outputs)}")
