@@ -34,7 +34,11 @@ from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.game import Game
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.remote import Usage
-from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
+from shapley_adapters.torch_support.array_module import (
+    changing_layers,
+    interpolated,
+    max_input_bytes,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..inputs.baselines import Baselines
@@ -428,8 +432,7 @@ class ForwardFunctionGame(Game):
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
             if start.is_inference():  # autograd cannot save it
                 start = start.clone()
-            # Exact at both ends, which matters to models that compare or convert.
-            points.append(torch.lerp(start, tensor[rows], degree.to(start)))
+            points.append(interpolated(start, tensor[rows], degree.to(start)))
         outputs = self._selected(tuple(points), rows)
         if not outputs.is_floating_point():
             raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")

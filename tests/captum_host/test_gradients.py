@@ -12,7 +12,12 @@ import torch
 from torch import nn
 
 from captum_ext import BaselineDistribution, Best, Exact, OddGP
-from shapley_adapters.errors import BudgetError, DerivativeError, InvalidArgumentError
+from shapley_adapters.errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    NonFiniteValueError,
+)
 
 N = 20
 
@@ -335,6 +340,35 @@ def test_rows_whose_further_gradients_are_not_finite_leave_the_others_as_they_ar
     assert 3 * counted.with_gradients + counted.without == spent
     torch.testing.assert_close(found[:1], method.attribute(x[:1], n_samples=60))
     assert "not finite (rows: 1)" in estimate.choice
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("where", ["inputs", "baselines"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_values_are_those_of_missing_or_infinite_inputs(number, where, n_outputs):
+    """Nothing lies between these and others, but both ends have values."""
+    net, x, baselines = network(n_outputs=n_outputs), examples(2), torch.zeros(2, N).double()
+    (x if where == "inputs" else baselines)[1, 3] = number
+
+    def filled(rows):
+        return net(rows.nan_to_num(3, 4, -4))
+
+    method = OddGP(filled, seed=0)
+    found = method.attribute(x, baselines, n_samples=60)
+    changes = (filled(x) - filled(baselines)).detach()
+    torch.testing.assert_close(found.sum(dim=-1).reshape(changes.shape), changes)
+    if n_outputs == 1:
+        assert method.last_estimate.backward_passes.tolist() == [3, 2]
+
+
+def test_values_that_are_not_finite_are_named_as_without_gradients():
+    def shares(rows):
+        return (rows[:, :9] / rows.sum(dim=1, keepdim=True)).sum(dim=1)
+
+    with pytest.raises(NonFiniteValueError, match=r"row 0.*players \[\]"):
+        OddGP(shares, seed=0).attribute(examples(2), n_samples=60)
+    with pytest.raises(DerivativeError, match="values of row 0 are not finite"):
+        OddGP(shares, gradients=True).attribute(examples(2), n_samples=60)
 
 
 class Categories(nn.Module):

@@ -88,6 +88,13 @@ def passes_at_ends(
     degrees = np.tile(ends, (len(rows), 1, 1))
     is_required = run.estimator.values_alone is None
     values, slopes, obstacle = _evaluated(run, rows, degrees, evaluate, is_required)
+    are_finite = np.isfinite(values).all(axis=(1, 2))
+    if not are_finite.all():  # inputs may be infinite where their values are not
+        raise DerivativeError(
+            f"The values of row {row_number(rows[int(np.argmin(are_finite))])} are not finite "
+            "where they are differentiated, between absent and present inputs. Pass "
+            "gradients=False."
+        )
     are_usable = _are_usable(rows, slopes, is_required)
     if not is_required:  # a column of categories changes the values, and has no slope anywhere
         has_slope = slopes.any(axis=(1, 3))

@@ -228,9 +228,8 @@ class ArrayModule:
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
-        # lerp is exact at both ends, which matters for models that compare or round their inputs.
         degree = presence.gather(1, column)[:, None].to(start)  # without parameters, others
-        points = torch.lerp(start, end, degree)  # (P, B, D)
+        points = interpolated(start, end, degree)  # (P, B, D)
         outputs = self.module(points.reshape(-1, *shape))
         if not isinstance(outputs, torch.Tensor):
             raise ModelOutputError(f"The model must return a tensor; {wrapping_advice(outputs)}")
@@ -243,6 +242,21 @@ class ArrayModule:
         if weights is not None:
             averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
         return averages
+
+
+def interpolated(start: torch.Tensor, end: torch.Tensor, degree: torch.Tensor) -> torch.Tensor:
+    """Return the points between start and end, at degrees of the latter from 0 to 1.
+
+    They are exact at both ends, which matters to models that compare or round their inputs. Where
+    nothing is between, as beside missing or infinite numbers, they are the nearer end, and have an
+    infinite slope.
+    """
+    is_line = torch.isfinite(end - start)
+    if is_line.all():
+        return torch.lerp(start, end, degree)
+    points = torch.lerp(start.where(is_line, 0), end.where(is_line, 0), degree)
+    jump = torch.where(is_line, 1, degree - degree.detach()).sqrt()  # 0 where there is no line
+    return torch.where(is_line, points, torch.where(degree > 1 / 2, end, start) + jump)
 
 
 def _precision_without_parameters(module: torch.nn.Module) -> torch.dtype | None:
