@@ -149,10 +149,11 @@ def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolAr
     are_usable = np.logical_and(are_finite, slopes.any(axis=(1, 2, 3)))
     if is_required and not are_usable.all():
         bad = int(np.argmin(are_usable))
-        kind = "zero everywhere" if np.isfinite(slopes[bad]).all() else "not finite"
+        kind = "not finite: an input or baseline is not, or the model is infinitely steep"
+        if np.isfinite(slopes[bad]).all():
+            kind = "zero everywhere: the model detaches, rounds or compares its inputs"
         raise DerivativeError(
-            f"The gradients of row {row_number(rows[bad])} are {kind}: the model detaches, rounds "
-            "or compares its inputs, or has no slope there. Pass gradients=False."
+            f"The gradients of row {row_number(rows[bad])} are {kind}. Pass gradients=False."
         )
     return are_usable
 
