@@ -45,7 +45,7 @@ from ..inputs.baselines import Baselines
 from ..inputs.checks import takes_nothing
 from ..inputs.feature_groups import FeatureGroups
 from ..inputs.forward_arguments import arguments_of_rows, entries_of_examples
-from .model_outputs import OutputSelection, one_row_alone, rounding_of
+from .model_outputs import OutputSelection, one_row_alone
 
 CALLS_IN_FLIGHT = 8
 """How many calls of the forward function `attribute_future` starts before it waits for the first.
@@ -212,7 +212,9 @@ class ForwardFunctionGame(Game):
 
         A forward function may have a `rounding`: it knows that its model rounds more coarsely.
         """
-        return max(rounding_of(self._select.dtype), getattr(self.forward_func, "rounding", 0.0))
+        dtype = self._select.dtype
+        of_type = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+        return max(of_type, getattr(self.forward_func, "rounding", 0.0))
 
     @property
     def batch_bounds(self) -> BatchBounds | None:
@@ -230,7 +232,9 @@ class ForwardFunctionGame(Game):
         """Return the players whose inputs differ from the baselines; NaN equals NaN only."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for index, tensor in enumerate(self.inputs):
-            active |= self.groups.any_of(self.baselines.differ_from(tensor, index), index)
+            example, entry = np.nonzero(self.baselines.differ_from(tensor, index))
+            players = self.groups.players[index]
+            active[example, players[example if len(players) > 1 else 0, entry]] = True
         return active
 
     def row_fingerprints(self) -> list[bytes]:
@@ -314,8 +318,16 @@ class ForwardFunctionGame(Game):
         """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         total = n_pairs * n_draws
-        is_first = not self._is_known
-        first = self._rows_of_first_pass(total)
+        is_first, self._is_known = not self._is_known, True
+        first = 0  # so many of them have a forward pass of their own
+        if is_first and total > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            first = min(self.n_rows, self.rows_per_forward)
+        elif not (is_first or self._is_checked_alone) and total > 1:
+            # With one copy of the examples in each pass, the output for a single row shows whether
+            # there is an output for each example or one of the same length for the whole batch.
+            self._is_checked_alone, first = True, 1
         collected: list[ValueArray] = []
         if first > 0:
             with nullcontext() if is_first else one_row_alone():
@@ -383,20 +395,6 @@ class ForwardFunctionGame(Game):
     def _read(self, output: Any, rows: IntArray) -> ValueArray:
         """Return the selected outputs as an array, (P, K)."""
         return in_double_precision("forward_func", array_of(self._select(output, rows)))
-
-    def _rows_of_first_pass(self, total: int) -> int:
-        """Return how many of `total` rows have a forward pass of their own."""
-        was_known, self._is_known = self._is_known, True
-        if not was_known and total > self.n_rows:
-            # The first forward pass holds the examples once, as captum's does: a function that
-            # returns one value for the batch may work for no other number of them.
-            return min(self.n_rows, self.rows_per_forward)
-        if was_known and not self._is_checked_alone and total > 1:
-            # With one copy of the examples in each pass, the output for a single row shows whether
-            # there is an output for each example or one of the same length for the whole batch.
-            self._is_checked_alone = True
-            return 1
-        return 0
 
     @property
     def derivative_obstacle(self) -> str | None:

@@ -212,7 +212,7 @@ class Repetition:
             with one_blas_thread():
                 repeated = most_surprising(rows.values, coalitions, counts, int(n_each.max()))
             chosen = coalitions[np.arange(len(coalitions))[:, None], repeated]
-            request = rows.group.request(CoalitionTable(chosen, n_each))
+            request = rows.request(CoalitionTable(chosen, n_each))
             samples.append((replace(rows, is_checked=True), request, repeated))
         answers = evaluate([request for _, request, _ in samples])
         for (rows, request, repeated), again in zip(samples, answers, strict=True):
@@ -273,6 +273,6 @@ def errors_of_repeated(pending: PendingRows) -> ValueErrors:
     answers[pending.repeated, 1] = pending.again
     drawn = np.zeros((1, len(values), 2), dtype=bool)
     drawn[:, :, 0], drawn[:, pending.repeated, 1] = True, True
-    table = pending.design.table.part(0, len(values))
+    table = pending.design.table.first(len(values))
     draws = Draws(2, is_background=False)
     return draws.means(answers.reshape(1, len(values), -1), table, drawn)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -107,7 +107,7 @@ class Run:
     evaluated_game: Game = field(init=False)
     n_draws: int = field(default=1, init=False)
     n_active: IntArray = field(init=False)
-    budgets: dict[int, RowBudget] = field(init=False)
+    budgets: dict[int, RowBudget] = field(default_factory=dict, init=False)
     traced_limit: int | None = field(default=None, init=False)
     blank_estimate: Callable[[ValueArray], Estimate] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
@@ -139,7 +139,7 @@ class Run:
                 )
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
-        self.budgets = self.checked_budgets()
+        self.budgets = self.budgets or checked_budgets(self.n_active, self.estimator, settings)
         asks = {
             size: size > 0
             and not budget.enumerates_now
@@ -170,10 +170,6 @@ class Run:
             with one_blas_thread():
                 for group in self.groups(np.argmax(self.n_active, keepdims=True), _NO_ENDS):
                     self.designs.design_for(group)
-
-    def checked_budgets(self) -> dict[int, RowBudget]:
-        """Return the budget for each number of active players, before anything is evaluated."""
-        return checked_budgets(self.n_active, self.estimator, self.settings)
 
     def means_of_ends(self, evaluated: ValueArray) -> ValueArray:
         """Return the values of no and of all players, (R, 2, K), as `evaluated_ends` has them."""
@@ -249,61 +245,54 @@ class Run:
                     evaluations[group.rows] = design.table.counts
         return CallBudget(evaluations, evaluations * self.game.n_backgrounds)
 
-    def blocks(self, start: int, stop: int, n_outputs: int) -> Iterator[IntArray]:
-        """Yield the rows from `start` to `stop`, in blocks whose coalitions fit into memory."""
+    def estimate_rows(
+        self, start: int, stop: int, ends: ValueArray, evaluate: Evaluator, result: Estimate
+    ) -> None:
+        """Estimate the rows from `start` to `stop`, and write their attributions into the result.
+
+        They are estimated in blocks whose coalitions fit into memory. `ends` and `result` are those
+        of the rows from `start` on.
+        """
         n_players = self.active.shape[1]
         n_evaluations = max(budget.limit for budget in self.budgets.values())
-        row_bytes = n_evaluations * (8 * n_players + 24 * n_outputs)
+        row_bytes = n_evaluations * (8 * n_players + 24 * ends.shape[2])
         if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
             row_bytes *= _OWN_DESIGN
         size = int(max(1, _BLOCK_BYTES // (row_bytes * self.n_arrays)))
+        record = partial(self.record, result, start)
         for first in range(start, stop, size):
-            yield np.arange(first, min(first + size, stop))
-
-    def estimate_block(
-        self,
-        rows: IntArray,
-        ends: ValueArray,
-        evaluate: Evaluator,
-        result: Estimate,
-        first_row: int = 0,
-    ) -> None:
-        """Estimate some rows, and write their attributions into the result.
-
-        `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
-        """
-        groups = self.groups(rows, ends, evaluate)
-        if self.estimator.score_source is not None:
-            groups = [part for group in groups for part in scored(self, group, evaluate)]
-        record = partial(self.record, result, first_row)
-        # BLAS is limited once for all rows, also where each has a design.
-        with one_blas_thread():
-            pending = [of_group for group in groups for of_group in self.start(group)]
-        if self.end_passes is not None:
-            passes = self.end_passes
-            pending = [
-                part for rows in pending for part in with_passes(self, rows, passes, evaluate)
-            ]
-        while pending:
-            # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([of_group.request() for of_group in pending])
-            self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
-            pending = [
-                replace(rows, values=np.concatenate([rows.values, new], axis=1))
-                if new.shape[1]  # all of its values may be known
-                else rows
-                for rows, new in zip(pending, values, strict=True)
-            ]
-            if self.noise.may_continue:
-                pending = self.noise.checked(pending, evaluate, self.largest)
+            rows = np.arange(first, min(first + size, stop))
+            groups = self.groups(rows, ends[rows - start], evaluate)
+            if self.estimator.score_source is not None:
+                groups = [part for group in groups for part in scored(self, group, evaluate)]
+            # BLAS is limited once for all rows, also where each has a design.
             with one_blas_thread():
+                pending = [of_group for group in groups for of_group in self.start(group)]
+            if self.end_passes is not None:
+                passes = self.end_passes
                 pending = [
-                    unfinished
-                    for of_group in pending
-                    for unfinished in self._finish_round(of_group, record)
+                    part for rows in pending for part in with_passes(self, rows, passes, evaluate)
                 ]
+            while pending:
+                # All groups in one go, so that batches are full although a group has few rows.
+                values = evaluate([of_group.request() for of_group in pending])
+                self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
+                pending = [
+                    replace(rows, values=np.concatenate([rows.values, new], axis=1))
+                    if new.shape[1]  # all of its values may be known
+                    else rows
+                    for rows, new in zip(pending, values, strict=True)
+                ]
+                if self.noise.may_continue:
+                    pending = self.noise.checked(pending, evaluate, self.largest)
+                with one_blas_thread():
+                    pending = [
+                        unfinished
+                        for of_group in pending
+                        for unfinished in self._finish_round(of_group, record)
+                    ]
 
     def groups(
         self, rows: IntArray, ends: ValueArray, evaluate: Evaluator | None = None
