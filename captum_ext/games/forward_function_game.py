@@ -34,7 +34,11 @@ from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.game import Game
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.remote import Usage
-from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
+from shapley_adapters.torch_support.array_module import (
+    changing_layers,
+    interpolated,
+    max_input_bytes,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..inputs.baselines import Baselines
@@ -399,7 +403,10 @@ class ForwardFunctionGame(Game):
             return str(obstacle)
         for index, tensor in enumerate(self.inputs):
             if not tensor.is_floating_point():
-                return f"inputs[{index}] holds whole numbers ({tensor.dtype})"
+                return (
+                    f"inputs[{index}] holds whole numbers ({tensor.dtype}); tokens have gradients "
+                    "through captum_ext.EmbeddingAttribution"
+                )
         return None
 
     def fully_present(self, n_points: int) -> Tensor:
@@ -407,8 +414,13 @@ class ForwardFunctionGame(Game):
         first = self.inputs[0]
         return torch.ones(n_points, self.n_players, dtype=first.dtype, device=first.device)
 
-    def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
-        """Return the selected outputs on the lines from baselines to inputs, averaged."""
+    def presence_values(
+        self, rows: IntArray, presence: Tensor, reduce: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """Return the selected outputs on the lines from baselines to inputs, averaged.
+
+        Or what `reduce` makes of those of all draws, (P, draws, K).
+        """
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
         rows, presence = rows[pair], presence.repeat(n_draws, 1)
@@ -418,12 +430,12 @@ class ForwardFunctionGame(Game):
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
             if start.is_inference():  # autograd cannot save it
                 start = start.clone()
-            # Exact at both ends, which matters to models that compare or convert.
-            points.append(torch.lerp(start, tensor[rows], degree.to(start)))
+            points.append(interpolated(start, tensor[rows], degree.to(start)))
         outputs = self._selected(tuple(points), rows)
         if not outputs.is_floating_point():
             raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
-        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
+        of_draws = outputs.reshape(n_draws, n_pairs, outputs.shape[1])
+        return of_draws.mean(dim=0) if reduce is None else reduce(of_draws.movedim(0, 1))
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Return the output of the forward function, or the result of its Future."""

@@ -242,8 +242,13 @@ class TabularGame(MaskedTable):
         """Return ones in the module's precision."""
         return self._module().ones(n_points, self.n_players)
 
-    def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
-        """Return the outputs between background and rows."""
+    def presence_values(
+        self,
+        rows: IntArray,
+        presence: torch.Tensor,
+        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """Return the outputs between background and rows, averaged or reduced over the former."""
         inputs = self.rows[rows]
         return self._module().between(
             self.background,
@@ -252,6 +257,7 @@ class TabularGame(MaskedTable):
             presence,
             self.row_shape,
             self.background_weights,
+            reduce,
         )
 
     def _module(self) -> ArrayModule:

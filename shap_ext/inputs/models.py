@@ -80,6 +80,13 @@ class GameOfModel(Game):
     output_shape: OutputShape
 
     @property
+    def derivative_obstacle(self) -> str | None:
+        """Say why there are no derivatives, of torch modules by the game alone."""
+        if getattr(self.predict, "has_derivatives", False):
+            return "the masker is not a background of dense rows"
+        return super().derivative_obstacle
+
+    @property
     def usage(self) -> Usage | None:
         """What a remote model was used for so far."""
         return getattr(self.predict, "usage", None)

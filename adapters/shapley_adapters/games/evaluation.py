@@ -528,4 +528,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
     if not isinstance(error, RuntimeError):
         return isinstance(error, MemoryError)
     text = str(error).lower()
-    return "out of memory" in text or "allocate memory" in text
+    # The third is that of PyTorch on Windows, the last that of cuBLAS and cuDNN.
+    words = "out of memory", "allocate memory", "tried to allocate", "status_alloc_failed"
+    return any(part in text for part in words)

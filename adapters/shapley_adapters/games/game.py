@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import torch
 
 
+NO_MODULE = "the model is not a torch module"
+"""Why most models have no derivatives."""
+
+
 class Game:
     """Base of all games: one for each row to explain, coalitions in, values out.
 
@@ -183,7 +187,7 @@ class Game:
     @default
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there may be derivatives."""
-        return "the model is not a torch module"
+        return NO_MODULE
 
     @default
     def has_link(self) -> bool:

@@ -105,7 +105,8 @@ class RowGroup:
         """Return the group with so many passes."""
         n_outputs = self.known_values.shape[2]
         n_beside = n_passes * Passes.cost(n_outputs) - 2
-        return replace(self, n_passes=n_passes, n_beside_values=n_beside)
+        backward = np.full(len(self.rows), n_passes * n_outputs)
+        return replace(self, n_passes=n_passes, n_beside_values=n_beside, backward_passes=backward)
 
     def subset_rows(self, keep: BoolArray | IntArray) -> RowGroup:
         """Return the group of some of its rows, given by their indices or by a mask."""

@@ -17,7 +17,7 @@ from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
 from .one_round import estimate_round, run_of
-from .passes import usable
+from .passes import obstacle_to_gradients, usable
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
 from .run_warnings import SmallBudget
@@ -103,7 +103,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     if not settings.is_for_training:
         if run.noise.difference is not None:
             run.noise.difference.warn()
-        choice, why = result.choice, run.why_values_alone
+        choice = result.choice
+        why = run.why_values_alone or obstacle_to_gradients(run, estimator)
         n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
         if n_useless and not why:
             why = f"gradients are zero for some feature, or not finite (rows: {n_useless})"

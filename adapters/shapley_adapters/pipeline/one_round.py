@@ -94,7 +94,8 @@ def estimate_round(
             if (differs := noise.difference) is not None and run.has_gradients.any():
                 raise DerivativeError(
                     f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for "
-                    "the same input. It is random, or its rows influence each other. Pass "
+                    "the same input. It is random, its rows influence each other, or it computes "
+                    "otherwise with gradients, as nn.TransformerEncoder does with padding. Pass "
                     "gradients=False."
                 )
             is_random = noise.difference is not None and noise.difference.cause != "influence"

@@ -12,7 +12,7 @@ from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import DerivativeError, InvalidArgumentError, row_number
 from ..estimators.protocol import Estimator, Passes
 from ..games.evaluation import Evaluator
-from ..games.game import Game
+from ..games.game import NO_MODULE, Game
 from .designs import PendingRows
 from .settings import Settings
 
@@ -27,6 +27,26 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     # In training mode, values may be random.
     has_obstacle = game.is_in_training_mode or game.derivative_obstacle is not None
     return estimator.values_alone if has_obstacle or _needs_values(game, settings) else estimator
+
+
+def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
+    """Return what of the game was in the way of gradients; "" if nothing was, or none were wanted.
+
+    That a model is none of torch is no news.
+    """
+    asked = (estimator.candidates or (estimator,))[0]
+    are_wanted = asked.values_alone is not None and any(
+        asked.uses_gradients(n_players, budget.limit) and not budget.enumerates_now
+        for n_players, budget in run.budgets.items()
+        if n_players
+    )
+    game = run.game
+    if not are_wanted or _needs_values(game, run.settings):
+        return ""
+    if game.is_in_training_mode:
+        return "the model is in training mode"
+    obstacle = game.derivative_obstacle
+    return "" if obstacle in (None, NO_MODULE) else str(obstacle)
 
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
@@ -68,6 +88,13 @@ def passes_at_ends(
     degrees = np.tile(ends, (len(rows), 1, 1))
     is_required = run.estimator.values_alone is None
     values, slopes, obstacle = _evaluated(run, rows, degrees, evaluate, is_required)
+    are_finite = np.isfinite(values).all(axis=(1, 2))
+    if not are_finite.all():  # inputs may be infinite where their values are not
+        raise DerivativeError(
+            f"The values of row {row_number(rows[int(np.argmin(are_finite))])} are not finite "
+            "where they are differentiated, between absent and present inputs. Pass "
+            "gradients=False."
+        )
     are_usable = _are_usable(rows, slopes, is_required)
     if not is_required:  # a column of categories changes the values, and has no slope anywhere
         has_slope = slopes.any(axis=(1, 3))
@@ -98,8 +125,7 @@ def with_passes(
     values, slopes = (np.concatenate(parts, axis=1) for parts in both)
     slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
     are_usable = _are_usable(rows, slopes, run.estimator.values_alone is None)
-    n_backward = np.full(len(rows), n_passes * values.shape[2])
-    group = replace(group.with_passes(n_passes), backward_passes=n_backward)
+    group = group.with_passes(n_passes)
     design = replace(design, passes=Passes(wanted.degrees, values, slopes))
     # The values of the first row have said whether the model is random.
     found = replace(pending, group=group, design=design, is_checked=True)
@@ -123,10 +149,11 @@ def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolAr
     are_usable = np.logical_and(are_finite, slopes.any(axis=(1, 2, 3)))
     if is_required and not are_usable.all():
         bad = int(np.argmin(are_usable))
-        kind = "zero everywhere" if np.isfinite(slopes[bad]).all() else "not finite"
+        kind = "not finite: an input or baseline is not, or the model is infinitely steep"
+        if np.isfinite(slopes[bad]).all():
+            kind = "zero everywhere: the model detaches, rounds or compares its inputs"
         raise DerivativeError(
-            f"The gradients of row {row_number(rows[bad])} are {kind}: the model detaches, rounds "
-            "or compares its inputs, or has no slope there. Pass gradients=False."
+            f"The gradients of row {row_number(rows[bad])} are {kind}. Pass gradients=False."
         )
     return are_usable
 
