@@ -392,6 +392,8 @@ def test_default_gradients_are_not_taken_where_they_do_not_say_all():
     method = OddGP(net, seed=0)
     torch.testing.assert_close(method.attribute(x, n_samples=60), alone)
     assert "zero for some feature" in method.last_estimate.choice
+    with pytest.raises(DerivativeError, match="1 features of row 0 have no gradients"):
+        OddGP(net, gradients=True).attribute(x, n_samples=60)
     arguments: Any = {"baselines": BaselineDistribution(examples(4, 14).abs()), "n_samples": 60}
     method.attribute(x, max_model_rows=100, **arguments)
     assert not method.last_estimate.backward_passes.any()
@@ -399,6 +401,20 @@ def test_default_gradients_are_not_taken_where_they_do_not_say_all():
     with pytest.warns(match="training mode"):
         method.attribute(examples(2), n_samples=60)
     assert not method.last_estimate.backward_passes.any()
+
+
+def test_features_that_a_network_leaves_out_keep_gradients_but_for_two_evaluations():
+    def within(x):
+        return NET(x[:, 1:-1])[:, 0]
+
+    method, x = OddGP(within, seed=0), examples(3, N + 2)
+    found = method.attribute(x, n_samples=80)
+    assert (method.last_estimate.backward_passes > 2).all()
+    assert (method.last_estimate.evaluations <= 80).all()
+    torch.testing.assert_close(found[:, [0, -1]], 0 * found[:, :2], atol=2e-3, rtol=0)
+    with pytest.warns(match="is little"):
+        method.attribute(x, n_samples=11)  # pays for passes, but not for looking
+    assert "zero for some feature" in method.last_estimate.choice
 
 
 def test_too_few_evaluations_are_values_alone():

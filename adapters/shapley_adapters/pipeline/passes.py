@@ -13,7 +13,8 @@ from ..errors import DerivativeError, InvalidArgumentError, row_number
 from ..estimators.protocol import Estimator, Passes
 from ..games.evaluation import Evaluator
 from ..games.game import NO_MODULE, Game
-from .designs import PendingRows
+from .designs import PendingRows, RowGroup
+from .repetition import ROUNDINGS
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -74,10 +75,11 @@ def _needs_values(game: Game, settings: Settings) -> str:
 
 def passes_at_ends(
     run: Run, rows: IntArray, evaluate: Evaluator
-) -> tuple[Passes, BoolArray, str | None]:
+) -> tuple[Passes, BoolArray, BoolArray, str | None]:
     """Return the passes of some rows at the values of all players and of none; which are of use.
 
-    Also why no backward pass was run; None if all were.
+    Also which players, (R, M), may change values nevertheless, because they have no slope there,
+    and why no backward pass was run; None if all were.
 
     Raises
     ------
@@ -96,10 +98,44 @@ def passes_at_ends(
             "gradients=False."
         )
     are_usable = _are_usable(rows, slopes, is_required)
-    if not is_required:  # a column of categories changes the values, and has no slope anywhere
-        has_slope = slopes.any(axis=(1, 3))
-        are_usable &= (has_slope | ~run.active[rows]).all(axis=1)
-    return Passes(ends, values, slopes), are_usable, obstacle
+    are_flat = run.active[rows] & ~slopes.any(axis=(1, 3)) & are_usable[:, None]
+    return Passes(ends, values, slopes), are_usable, are_flat, obstacle
+
+
+def with_flat_players(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+    """Return rows with the values of the players who have no slope, and those of all others.
+
+    A column of categories changes the values, and has no slope anywhere: such rows have gradients
+    no more. A token that a network leaves out changes nothing.
+
+    Raises
+    ------
+    DerivativeError
+        If these players change the values of a row, and gradients are required.
+    """
+    are_flat = run.are_flat[group.rows[0], group.players[0]]
+    if not are_flat.any():
+        return [group]
+    fewest = Passes.fewest_evaluations(group.known_values.shape[2]) + 2
+    if run.budgets[group.n_players].limit < fewest:
+        change_little = np.zeros(len(group.rows), dtype=bool)
+    else:
+        group, values = run.knowing(group, np.stack([are_flat, ~are_flat]), evaluate)
+        changes = np.abs(values[:, 2:] - values[:, :2]).max(axis=(1, 2))
+        rounding = ROUNDINGS * max(run.game.rounding, np.finfo(float).eps)
+        change_little = changes <= rounding * np.abs(values).max(axis=(1, 2))
+    if run.estimator.values_alone is None and not change_little.all():
+        bad = row_number(group.rows[int(np.argmin(change_little))])
+        raise DerivativeError(
+            f"{are_flat.sum()} features of row {bad} have no gradients, and may change its value: "
+            "the model detaches, rounds or compares them. Pass gradients=False."
+        )
+    run.has_gradients[group.rows] = change_little
+    parts = [
+        replace(group.subset_rows(change_little == has_gradients), has_gradients=has_gradients)
+        for has_gradients in (True, False)
+    ]
+    return [part for part in parts if len(part.rows)]
 
 
 def with_passes(

@@ -33,7 +33,7 @@ _FEWEST_AGAIN, _SHARE_AGAIN, _SHARE_OF_ROW = 4, 0.05, 0.03
 evaluations where that is more, and those of a row's values as a share of these. With 2 %, bars of
 noise in 5 % of the answers held .25 to .79; with 3 %, .80 to 1.0."""
 
-_ROUNDINGS = 8
+ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
 
@@ -148,7 +148,7 @@ class Repetition:
         is_known = settings.n_repeats > 1 or is_random or settings.is_for_training
         if is_known or not len(rows):
             return cls()
-        row, rounding = rows[:1], _ROUNDINGS * game.rounding
+        row, rounding = rows[:1], ROUNDINGS * game.rounding
         noise, between = max(_NOISE, rounding), max(_DIFFERENCE, rounding)
         if (ends[row] == np.round(ends[row])).all():
             return cls(may_continue=True, smallest=between)

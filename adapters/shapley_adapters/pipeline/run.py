@@ -23,7 +23,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
-from .passes import passes_at_ends, refuse_what_needs_values, usable, with_passes
+from .passes import passes_at_ends, refuse_what_needs_values, usable, with_flat_players, with_passes
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
@@ -90,6 +90,8 @@ class Run:
         Those at the values of all players and of none; of rows that are not drawn, any numbers.
     has_gradients : array, (R,)
         Whether the gradients of a row are of use.
+    are_flat : array, (R, M)
+        The players who have no slope at the values of all players and of none.
     why_values_alone : str
         Why gradients that are wanted are not used.
     """
@@ -117,6 +119,7 @@ class Run:
     asks_gradients: BoolArray = field(init=False)
     end_passes: Passes | None = field(default=None, init=False)
     has_gradients: BoolArray = field(init=False)
+    are_flat: BoolArray = field(init=False)
     why_values_alone: str = field(default="", init=False)
     _graphs: Sequence[Structure] = ()
     own_words: npt.NDArray[np.uint32] | None = None
@@ -127,6 +130,7 @@ class Run:
         self.estimator = usable(self.game, self.estimator, settings)
         self.n_active = self.active.sum(axis=1)
         self.has_gradients = np.zeros(len(self.active), dtype=bool)
+        self.are_flat = np.zeros_like(self.active)
         if settings.independent_rows:
             self.own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -204,13 +208,14 @@ class Run:
         if not asks.any():
             (ends,) = evaluate([Request(rows, table)])
             return ends, ends
-        of_asked, are_usable, obstacle = passes_at_ends(self, rows[asks], evaluate)
+        of_asked, are_usable, are_flat, obstacle = passes_at_ends(self, rows[asks], evaluate)
         passes = of_asked.subset_rows(np.cumsum(asks) - 1)
         ends = passes.values[:, ::-1].copy()
         if not asks.all():
             (ends[~asks],) = evaluate([Request(rows[~asks], table)])
         if obstacle is None:
             self.end_passes, self.has_gradients[asks] = passes, are_usable
+            self.are_flat[asks] = are_flat
         else:
             self.why_values_alone = obstacle
         return ends, ends
@@ -307,7 +312,8 @@ class Run:
         indices_of: dict[Any, list[int]] = {}
         for index in np.flatnonzero(self.n_active[rows]).tolist():
             row = rows[index]
-            key: Any = int(self.n_active[row]), bool(self.has_gradients[row])
+            are_flat = self.are_flat[row, active[index]].tobytes()
+            key: Any = int(self.n_active[row]), bool(self.has_gradients[row]), are_flat
             if on_graphs:
                 key = self._graphs[row], active[index].tobytes()
             indices_of.setdefault(key, []).append(index)
@@ -327,7 +333,7 @@ class Run:
             )
             if self.end_passes is not None and self.asks_gradients[rows[of_group[0]]]:
                 group = group.with_passes(2)
-            groups.append(group)
+            groups += [group] if evaluate is None else with_flat_players(self, group, evaluate)
         if self._graphs and not on_graphs:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self.own_words is None:

@@ -350,7 +350,8 @@ class OddGP(Estimator[OddDesign]):
             return OddDesign(draws.table, draws, centres, distances=request.distances)
 
         if request.has_gradients:
-            plan = plan_for(n_players, request.budget, rng, request.n_outputs, request.planned)
+            budget = request.budget - (len(request.known) - 2)  # beside the ends
+            plan = plan_for(n_players, budget, rng, request.n_outputs, request.planned)
             draws = select_draws(request, plan.with_values, paired=True)
             return replace(designed(draws), passes=Passes(plan.degrees))
         if self.unbiased:
