@@ -1,10 +1,13 @@
 """Configuration of the documentation."""
 
+import ast
 import re
 import sys
 from pathlib import Path
 
 from sphinx.addnodes import index
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.docstrings import prepare_docstring
 
 from shapley_adapters import __version__ as version  # noqa: F401  Sphinx reads it
 
@@ -179,7 +182,20 @@ def index_whole_pages(app, doctree):
         ]
 
 
+def document_defaults(app):
+    """Let autodoc find the texts of members that `default` makes plain attributes."""
+    for name in ("shapley_adapters.games.game", "shapley_adapters.estimators.protocol"):
+        analyzer = ModuleAnalyzer.for_module(name)
+        analyzer.analyze()
+        for kind in ast.parse(analyzer.code).body:
+            for member in getattr(kind, "body", []):
+                if "default" in map(ast.unparse, getattr(member, "decorator_list", [])):
+                    text = prepare_docstring(ast.get_docstring(member))
+                    analyzer.attr_docs[kind.name, member.name] = text
+
+
 def setup(app):
+    app.connect("builder-inited", document_defaults)
     app.connect("doctree-read", index_whole_pages)
     app.connect("autodoc-process-signature", readable_defaults)
     app.connect("autodoc-process-docstring", mark_provisional, priority=400)  # before numpydoc

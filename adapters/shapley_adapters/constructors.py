@@ -13,12 +13,20 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 from .errors import InvalidArgumentTypeError
 
 KindT = TypeVar("KindT", bound=type)
 ObjectT = TypeVar("ObjectT")
+
+if TYPE_CHECKING:
+    default = property
+else:
+
+    def default(value_of):
+        """Return the value of a property of all classes: some may have an attribute of it."""
+        return value_of(None)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))

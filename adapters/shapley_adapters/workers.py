@@ -112,7 +112,10 @@ class _BlasThreads:
             yield
             return
         with self.lock:
-            found = {library: library.get_num_threads() for library in self.found()}
+            if len(sys.modules) != self.n_modules:  # imports may have brought others
+                self.n_modules = len(sys.modules)
+                self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            found = {library: library.get_num_threads() for library in self.libraries}
             of_thread = {
                 one: n
                 for one, n in found.items()
@@ -130,13 +133,6 @@ class _BlasThreads:
             with self.lock:
                 self.n_inside = max(0, self.n_inside - 1)  # 0 in a process forked meanwhile
                 _set_threads(of_thread if self.n_inside else self.before | of_thread)
-
-    def found(self) -> list[LibController]:
-        """Return the libraries, which are searched again after imports."""
-        if len(sys.modules) != self.n_modules:
-            self.n_modules = len(sys.modules)
-            self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-        return self.libraries
 
     def reset_after_fork(self) -> None:
         """Restore what threads limit that exist only in the parent process."""
@@ -196,22 +192,17 @@ def n_threads_for_rows() -> int:
     if backend.nesting_level:
         return 1
     n_most = int(joblib.effective_n_jobs(n_jobs))
+    can_pin = hasattr(os, "sched_getaffinity")  # the cores that the process may use
+    n_cores = len(os.sched_getaffinity(0)) if can_pin else os.cpu_count() or 1
     if n_jobs is None:
-        outside = getattr(_blas.local, "outside", None)
-        if outside is None:
-            outside = {one: one.get_num_threads() for one in _blas.found()}
-        n_most = min(outside.values(), default=n_cores())
-    return max(1, min(n_cores(), n_most))
+        with one_blas_thread():
+            n_most = min(_blas.local.outside.values(), default=n_cores)
+    return max(1, min(n_cores, n_most))
 
 
 def n_threads_within_memory(n_bytes: int) -> int:
     """Return how many threads that need so many bytes each may run at once."""
     return max(1, _THREADS_BYTES // max(1, n_bytes))
-
-
-def n_cores() -> int:
-    """Return the number of cores that the process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def checked_n_jobs(n_jobs: Any) -> int | None:

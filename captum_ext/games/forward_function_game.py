@@ -34,14 +34,18 @@ from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.game import Game
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.remote import Usage
-from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
+from shapley_adapters.torch_support.array_module import (
+    changing_layers,
+    interpolated,
+    max_input_bytes,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..inputs.baselines import Baselines
 from ..inputs.checks import takes_nothing
 from ..inputs.feature_groups import FeatureGroups
 from ..inputs.forward_arguments import arguments_of_rows, entries_of_examples
-from .model_outputs import OutputSelection, one_row_alone, rounding_of
+from .model_outputs import OutputSelection, one_row_alone
 
 CALLS_IN_FLIGHT = 8
 """How many calls of the forward function `attribute_future` starts before it waits for the first.
@@ -208,7 +212,9 @@ class ForwardFunctionGame(Game):
 
         A forward function may have a `rounding`: it knows that its model rounds more coarsely.
         """
-        return max(rounding_of(self._select.dtype), getattr(self.forward_func, "rounding", 0.0))
+        dtype = self._select.dtype
+        of_type = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+        return max(of_type, getattr(self.forward_func, "rounding", 0.0))
 
     @property
     def batch_bounds(self) -> BatchBounds | None:
@@ -226,7 +232,9 @@ class ForwardFunctionGame(Game):
         """Return the players whose inputs differ from the baselines; NaN equals NaN only."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for index, tensor in enumerate(self.inputs):
-            active |= self.groups.any_of(self.baselines.differ_from(tensor, index), index)
+            example, entry = np.nonzero(self.baselines.differ_from(tensor, index))
+            players = self.groups.players[index]
+            active[example, players[example if len(players) > 1 else 0, entry]] = True
         return active
 
     def row_fingerprints(self) -> list[bytes]:
@@ -310,8 +318,16 @@ class ForwardFunctionGame(Game):
         """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         total = n_pairs * n_draws
-        is_first = not self._is_known
-        first = self._rows_of_first_pass(total)
+        is_first, self._is_known = not self._is_known, True
+        first = 0  # so many of them have a forward pass of their own
+        if is_first and total > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            first = min(self.n_rows, self.rows_per_forward)
+        elif not (is_first or self._is_checked_alone) and total > 1:
+            # With one copy of the examples in each pass, the output for a single row shows whether
+            # there is an output for each example or one of the same length for the whole batch.
+            self._is_checked_alone, first = True, 1
         collected: list[ValueArray] = []
         if first > 0:
             with nullcontext() if is_first else one_row_alone():
@@ -380,20 +396,6 @@ class ForwardFunctionGame(Game):
         """Return the selected outputs as an array, (P, K)."""
         return in_double_precision("forward_func", array_of(self._select(output, rows)))
 
-    def _rows_of_first_pass(self, total: int) -> int:
-        """Return how many of `total` rows have a forward pass of their own."""
-        was_known, self._is_known = self._is_known, True
-        if not was_known and total > self.n_rows:
-            # The first forward pass holds the examples once, as captum's does: a function that
-            # returns one value for the batch may work for no other number of them.
-            return min(self.n_rows, self.rows_per_forward)
-        if was_known and not self._is_checked_alone and total > 1:
-            # With one copy of the examples in each pass, the output for a single row shows whether
-            # there is an output for each example or one of the same length for the whole batch.
-            self._is_checked_alone = True
-            return 1
-        return 0
-
     @property
     def derivative_obstacle(self) -> str | None:
         """Say why there are no derivatives."""
@@ -401,7 +403,10 @@ class ForwardFunctionGame(Game):
             return str(obstacle)
         for index, tensor in enumerate(self.inputs):
             if not tensor.is_floating_point():
-                return f"inputs[{index}] holds whole numbers ({tensor.dtype})"
+                return (
+                    f"inputs[{index}] holds whole numbers ({tensor.dtype}); tokens have gradients "
+                    "through captum_ext.EmbeddingAttribution"
+                )
         return None
 
     def fully_present(self, n_points: int) -> Tensor:
@@ -409,8 +414,13 @@ class ForwardFunctionGame(Game):
         first = self.inputs[0]
         return torch.ones(n_points, self.n_players, dtype=first.dtype, device=first.device)
 
-    def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
-        """Return the selected outputs on the lines from baselines to inputs, averaged."""
+    def presence_values(
+        self, rows: IntArray, presence: Tensor, reduce: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """Return the selected outputs on the lines from baselines to inputs, averaged.
+
+        Or what `reduce` makes of those of all draws, (P, draws, K).
+        """
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
         rows, presence = rows[pair], presence.repeat(n_draws, 1)
@@ -420,12 +430,12 @@ class ForwardFunctionGame(Game):
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
             if start.is_inference():  # autograd cannot save it
                 start = start.clone()
-            # Exact at both ends, which matters to models that compare or convert.
-            points.append(torch.lerp(start, tensor[rows], degree.to(start)))
+            points.append(interpolated(start, tensor[rows], degree.to(start)))
         outputs = self._selected(tuple(points), rows)
         if not outputs.is_floating_point():
             raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
-        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
+        of_draws = outputs.reshape(n_draws, n_pairs, outputs.shape[1])
+        return of_draws.mean(dim=0) if reduce is None else reduce(of_draws.movedim(0, 1))
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Return the output of the forward function, or the result of its Future."""

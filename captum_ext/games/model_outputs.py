@@ -60,33 +60,25 @@ class OutputSelection:
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
     def __call__(self, output: object, rows: IntArray) -> Tensor:
-        """Return the selected outputs of some rows, (P, K)."""
-        selected = self._row_outputs(output, len(rows))
-        if self.target is not None:
-            selected = self._target_of(selected, rows)
-        self._first_shape.check(tuple(selected.shape[1:]))
-        self.shape, self.dtype = tuple(selected.shape[1:]), selected.dtype
-        return selected.reshape(len(rows), int(np.prod(self.shape, dtype=np.intp)))
-
-    def _row_outputs(self, output: object, n_rows: int) -> Tensor:
-        """Return an output that has an entry for each row.
+        """Return the selected outputs of some rows, (P, K).
 
         Raises
         ------
         OneValueForBatchError
-            If it is one value or, where the user allows that, one tensor for the whole batch.
+            If the output is one value or, where the user allows that, one tensor for the whole
+            batch.
         ModelOutputError
-            If it is neither.
+            If it is neither that nor an entry for each row.
         """
         if isinstance(output, (int, float)):
             raise OneValueForBatchError
-        tensor = dense_output(output)
-        shape = tuple(tensor.shape)
+        selected, n_rows = dense_output(output), len(rows)
+        shape = tuple(selected.shape)
         if shape == () and n_rows == 1 and self._shape_of_all is not None:
-            return tensor.reshape(1)  # by a model that ends with squeeze()
-        if shape == () or (tensor.numel() == 1 and n_rows > 1):
+            selected = selected.reshape(1)  # by a model that ends with squeeze()
+        elif shape == () or (selected.numel() == 1 and n_rows > 1):
             raise OneValueForBatchError
-        if shape[0] != n_rows:
+        elif shape[0] != n_rows:
             if self.may_be_one_for_all and self._shape_of_all in (None, shape):
                 raise OneValueForBatchError
             raise ModelOutputError(
@@ -94,9 +86,13 @@ class OutputSelection:
                 f"has shape {shape}. A single example needs a batch axis, inputs[None]; for one "
                 "result of the whole batch, pass perturbations_per_eval=1."
             )
-        if n_rows == self.n_examples > 1:
+        elif n_rows == self.n_examples > 1:
             self._shape_of_all = shape
-        return tensor
+        if self.target is not None:
+            selected = self._target_of(selected, rows)
+        self._first_shape.check(tuple(selected.shape[1:]))
+        self.shape, self.dtype = tuple(selected.shape[1:]), selected.dtype
+        return selected.reshape(n_rows, int(np.prod(self.shape, dtype=np.intp)))
 
     def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
         target = self.target
@@ -136,11 +132,6 @@ def selected_targets(output: Tensor, target: Target, user_target: Target) -> Ten
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected
-
-
-def rounding_of(dtype: torch.dtype) -> float:
-    """Return the relative rounding error of numbers of a type."""
-    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
 @contextmanager

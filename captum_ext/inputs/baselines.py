@@ -174,10 +174,29 @@ def checked_baselines(
         baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
     baselines = (None,) * len(inputs) if baselines is None else baselines
     parts = parts_of("baselines", baselines, len(inputs))
-    tensors = tuple(
-        _baseline(part, tensor, index)
-        for index, (part, tensor) in enumerate(zip(parts, inputs, strict=True))
-    )
+    tensors: list[Tensor] = []  # each with its rows along the first dimension
+    for index, (baseline, tensor) in enumerate(zip(parts, inputs, strict=True)):
+        if baseline is None:
+            tensors.append(torch.zeros_like(tensor[:1]))
+            continue
+        if isinstance(baseline, numbers.Real):
+            # In double precision, so that a float64 input gets the exact number.
+            dtype = torch.float64 if isinstance(baseline, float) else None
+            plain = torch.as_tensor(baseline, dtype=dtype)
+        else:
+            name = f"baselines[{index}]"
+            plain = checked_plain(name, baseline, "a number or a tensor").as_subclass(Tensor)
+        if plain.dim() and (plain.shape[1:] != tensor.shape[1:] or len(plain) == 0):
+            is_row = plain.shape == tensor.shape[1:]
+            hint = " For the same row for all examples, pass it as baseline[None]."
+            raise InvalidArgumentError(
+                f"{name} has shape {tuple(plain.shape)}; it must be (rows, "
+                f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
+                f"{tuple(tensor.shape)}. Pass one row, one for each example, or any other number "
+                f"of rows, over which the output is averaged.{hint if is_row else ''}"
+            )
+        cast = _cast(plain, tensor, index)
+        tensors.append(cast if plain.dim() else cast.expand(1, *tensor.shape[1:]))
     are_drawn = tuple(
         len(baseline) > 1
         and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
@@ -191,7 +210,7 @@ def checked_baselines(
             f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
             "several inputs. Their rows belong together, so that their numbers must be equal."
         )
-    return Baselines(tensors, are_drawn, *counts)
+    return Baselines(tuple(tensors), are_drawn, *counts)
 
 
 def _called(function: Callable[..., Any], user_inputs: object) -> Any:
@@ -203,31 +222,6 @@ def _called(function: Callable[..., Any], user_inputs: object) -> Any:
             f"{type(baselines).__name__}."
         )
     return baselines
-
-
-def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
-    """Return one baseline with its rows along the first dimension."""
-    if baseline is None:
-        return torch.zeros_like(tensor[:1])
-    if isinstance(baseline, numbers.Real):
-        # In double precision, so that a float64 input gets the exact number.
-        dtype = torch.float64 if isinstance(baseline, float) else None
-        number = torch.as_tensor(baseline, dtype=dtype)
-        return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
-    name = f"baselines[{index}]"
-    plain = checked_plain(name, baseline, "a number or a tensor").as_subclass(Tensor)
-    if plain.dim() == 0:
-        return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
-    if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
-        is_row = plain.shape == tensor.shape[1:]
-        hint = " For the same row for all examples, pass it as baseline[None]." if is_row else ""
-        raise InvalidArgumentError(
-            f"{name} has shape {tuple(plain.shape)}; it must be (rows, "
-            f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
-            f"{tuple(tensor.shape)}. Pass one row, one for each example, or any other number of "
-            f"rows, over which the output is averaged.{hint}"
-        )
-    return _cast(plain, tensor, index)
 
 
 def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:

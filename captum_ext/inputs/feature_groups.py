@@ -131,14 +131,6 @@ class FeatureGroups:
             1, players_of_rows.to(per_player.device).expand(len(per_player), -1)
         )
 
-    def any_of(self, flags: npt.NDArray[np.bool_], index: int) -> npt.NDArray[np.bool_]:
-        """Return which players have a true flag in input tensor `index`, per example, (B, M)."""
-        has_flag = np.zeros((len(flags), self.n_players), dtype=bool)
-        example, entry = np.nonzero(flags)
-        players = self.players[index]
-        has_flag[example, players[example if len(players) > 1 else 0, entry]] = True
-        return has_flag
-
 
 def from_feature_mask(
     feature_mask: Tensor | tuple[Tensor, ...] | None, inputs: tuple[Tensor, ...]

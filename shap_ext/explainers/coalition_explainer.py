@@ -200,7 +200,12 @@ class CoalitionExplainer(ModelExplainer):
                 result, result.interactions, explained.parts, **shown
             )
         else:
-            clustering = explained.clustering(self.masker)
+            clustering, groups = getattr(self.masker, "clustering", None), explained.groups
+            is_joint = len(explained.parts) > 1 or (groups is not None and groups.any_joint)
+            if is_joint or not isinstance(clustering, np.ndarray):
+                clustering = None
+            else:  # a copy: bar plots read it by SciPy, and older versions need a writable array
+                clustering = np.repeat(clustering[None], len(result.values), axis=0)
             results = explanations(result, explained.parts, clustering=clustering, **shown)
             if result.unions is not None:
                 is_shown = all(explained.layout.has_neighbours)
@@ -559,7 +564,7 @@ class CoalitionExplainer(ModelExplainer):
         if names is None:
             names = getattr(inner_model(self.model), "output_names", None)
         if names is None:
-            columns = game.output_columns if isinstance(game, GameOfModel) else None
+            columns = game.output_shape.names if isinstance(game, GameOfModel) else None
             own = (self.explained_function.classes, columns)
             return next((one for one in own if one is not None and len(one) == n_outputs), None)
         if names is not None and len(names) != n_outputs:

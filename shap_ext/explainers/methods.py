@@ -52,7 +52,8 @@ class BestExplainer(SamplingExplainer):
 
     def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call; trees without a background need no other reference."""
-        if model is None and self._has_paths and len(args) == 1:
+        native = self._native if model is None else None
+        if native is not None and native.has_paths and len(args) == 1:
             twin = CoalitionExplainer(
                 self.model, args[0][:1], feature_names=self.feature_names, groups=self.groups
             )
@@ -69,11 +70,6 @@ class BestExplainer(SamplingExplainer):
         if known is None or known.structure is not structure or known.masker is not self.masker:
             known = self._known_native = NativeExplainer(structure, self.masker)
         return known
-
-    @property
-    def _has_paths(self) -> bool:
-        """Whether trees are explained by the paths of their training rows, as in shap."""
-        return self._native is not None and self._native.has_paths
 
     def _settings(self, explained: ExplainedRows, fields: dict[str, Any]) -> Settings:
         """Return the settings of a call, with the hierarchy of an image of many pixels."""
@@ -110,7 +106,7 @@ class BestExplainer(SamplingExplainer):
                 return exact
             kind = type(native.structure).__name__
             refusal = f"; shap has no exact values of {kind} for these rows"
-        if self._has_paths:
+        if native is not None and native.has_paths:
             game = super().explained_rows(args).game  # with zeros as reference
         result = super()._estimate(game, args, settings)
         return replace(result, choice=result.choice + refusal)

@@ -11,7 +11,6 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Masker
 from ..inputs.backgrounds import (
     background_dataset,
     check_columns,
@@ -21,13 +20,7 @@ from ..inputs.backgrounds import (
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
 from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import InputMask, MaskedRow
-from ..inputs.models import (
-    empty_table,
-    in_native_frames,
-    inner_model,
-    is_torch_module,
-    prediction_function,
-)
+from ..inputs.models import empty_table, in_native_frames, inner_model, is_torch_module
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from ..shap_internals import keeps_row_between_calls
@@ -46,15 +39,6 @@ class ExplainedRows:
     groups: ColumnGroups | None
     layout: PlayerLayout
 
-    def clustering(self, masker: Masker) -> Any:
-        """Return the masker's clustering of the features for each row, for bar plots."""
-        clustering = getattr(masker, "clustering", None)
-        is_joint = self.groups is not None and self.groups.any_joint
-        if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
-            return None
-        # A copy: bar plots read it by SciPy, and older versions need a writable array.
-        return np.repeat(clustering[None], self.game.n_rows, axis=0)
-
 
 @dataclass
 class ExplainedRowsMaker:
@@ -69,7 +53,8 @@ class ExplainedRowsMaker:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
         explainer = self.explainer
         self.masker, self.groups = explainer.masker, explainer.groups
-        self.is_module = is_torch_module(inner_model(self.model))
+        self.predict: Any = inner_model(self.model)
+        self.is_module = is_torch_module(self.predict)
         self.average = LinkedAverage(checked_link(explainer.link))
         masker_table = explainer._masker_table
         background = background_dataset(self.masker, explainer._background_dtypes)
@@ -88,9 +73,13 @@ class ExplainedRowsMaker:
                 f"The inputs must have the same number of rows; they have {lengths}."
             )
         if self.is_module:
-            from shapley_adapters.torch_support.array_module import warn_in_training_mode
+            from shapley_adapters.torch_support.array_module import (
+                ArrayModule,
+                warn_in_training_mode,
+            )
 
-            warn_in_training_mode(inner_model(self.model))
+            warn_in_training_mode(self.predict)
+            self.predict = ArrayModule(self.predict)
         if self.masker is None:
             background = zero_background(datasets)
         if background is None:
@@ -139,13 +128,30 @@ class ExplainedRowsMaker:
     ) -> ExplainedRows:
         """Return rows with the same features; those of a table where no `rows` mask themselves."""
         shapes = [of_input[0].shape for of_input in masks]
-        groups = make_groups(self.groups, self._column_names(datasets, shapes, background))
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        # The names of all columns are the rows', else the user's, else the background's.
+        of_rows = datasets[0].columns if len(datasets) == 1 else None
+        of_background = None if background is None else background.columns
+        known = of_rows, self.explainer.feature_names, of_background
+        names = next((names for names in known if names is not None), None)
+        if names is None:
+            names = []
+            for dataset, shape in zip(datasets, shapes, strict=True):
+                size, columns = int(np.prod(shape)), dataset.columns
+                if columns is None or size != len(columns):
+                    numbers = range(len(names), len(names) + size)
+                    columns = [f"Feature {column}" for column in numbers]
+                names.extend(columns)
+        elif len(names) != ends[-1]:
+            raise InvalidArgumentError(
+                f"feature_names holds {len(names)} names, but X has {ends[-1]} columns."
+            )
+        groups = make_groups(self.groups, names)
         game: Any
         if rows is None:
             game = self._table_game(background, datasets[0], groups.players)
         else:
             game = self._masker_game(rows, [groups.players] * len(rows), len(groups.names))
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         of_inputs = np.split(groups.players, ends[:-1])
         of_row = [part.reshape(shape) for part, shape in zip(of_inputs, shapes, strict=True)]
         layout = PlayerLayout(
@@ -221,8 +227,7 @@ class ExplainedRowsMaker:
         self, background: Dataset, dataset: Dataset, players: IntArray
     ) -> TabularGame | SparseGame:
         """Return the game of rows against a background of the same columns in the same order."""
-        predict: Any = prediction_function(self.model)
-        is_module = self.is_module
+        predict, is_module = self.predict, self.is_module
         average = replace(self.average, background_weights=background.weights)
         linearize = self.explainer.linearize_link
         if dataset.is_sparse:
@@ -267,44 +272,9 @@ class ExplainedRowsMaker:
         self, rows: Sequence[MaskedRow], players_of_rows: Sequence[IntArray], n_players: int
     ) -> MaskerGame:
         """Return the game of rows that mask themselves."""
-        predict = prediction_function(self.model)
-        kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
+        kind = TargetedTextGame if keeps_row_between_calls(self.predict) else MaskerGame
         linked = self.average, self.explainer.linearize_link
-        return kind(predict, rows, players_of_rows, n_players, *linked)
-
-    def _column_names(
-        self,
-        datasets: Sequence[Dataset],
-        shapes: Sequence[tuple[int, ...]],
-        background: Dataset | None,
-    ) -> list[Any]:
-        """Return the names of all columns: the rows', else the user's, else the background's."""
-        n_columns = int(sum(np.prod(shape) for shape in shapes))
-        of_rows = datasets[0].columns if len(datasets) == 1 else None
-        of_background = None if background is None else background.columns
-        known = of_rows, self.explainer.feature_names, of_background
-        names = next((names for names in known if names is not None), None)
-        if names is None and len(datasets) > 1:
-            return _joined_names(datasets, shapes)
-        if names is None:
-            return [f"Feature {column}" for column in range(n_columns)]
-        if len(names) != n_columns:
-            raise InvalidArgumentError(
-                f"feature_names holds {len(names)} names, but X has {n_columns} columns."
-            )
-        return list(names)
-
-
-def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """Return the names of frames' columns, and numbers for those of other inputs."""
-    names: list[Any] = []
-    for dataset, shape in zip(datasets, shapes, strict=True):
-        size = int(np.prod(shape))
-        columns: Any = dataset.columns
-        if columns is None or size != len(columns):
-            columns = [f"Feature {column}" for column in range(len(names), len(names) + size)]
-        names.extend(columns)
-    return names
+        return kind(self.predict, rows, players_of_rows, n_players, *linked)
 
 
 def _names(masks: Sequence[InputMask]) -> list[Any] | None:

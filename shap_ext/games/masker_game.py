@@ -19,6 +19,7 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_outputs, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
+from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 
 from ..inputs.masked_rows import MaskedInputs, MaskedRow, RowWithTarget, as_arrays, lock_of
 from ..inputs.models import GameOfModel, new_calls, new_shape
@@ -48,8 +49,8 @@ class MaskerGame(GameOfModel):
         The rows.
     players_of_rows : sequence of arrays, (D_r,)
         The player of each entry of the mask of each row.
-    n_players : int
-        Number of players of the longest row.
+    n_rows, n_players : int
+        Number of rows, and of players of the longest row.
     average : LinkedAverage
         How the outputs of masked rows become one value.
     """
@@ -60,21 +61,18 @@ class MaskerGame(GameOfModel):
     n_players: int
     average: LinkedAverage
     linearize_link: bool = True
+    n_rows: int = field(init=False)
+    draws_values: bool = field(init=False)
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
-    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    output_shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     has_single_outputs = True
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to explain."""
-        return len(self.rows)
-
-    @property
-    def draws_values(self) -> bool:
-        """Whether absent values are drawn, so that values are random by design."""
-        return self.rows[0].draws_values
+    def __post_init__(self) -> None:
+        self.n_rows, self.draws_values = len(self.rows), self.rows[0].draws_values
+        self.is_in_training_mode = bool(getattr(self.predict, "is_in_training_mode", False))
+        self.answers_at_random = bool(getattr(self.predict, "answers_at_random", False))
 
     def repeated(self, n_repeats: int) -> MaskerGame:
         """Return the game whose row r · n + i is repetition i of row r."""
@@ -93,7 +91,7 @@ class MaskerGame(GameOfModel):
         return BatchBounds.from_bytes(
             self._bytes_each(),
             max_rows=_MAX_EVALUATIONS,
-            max_bytes=self.max_input_bytes,
+            max_bytes=getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES),
             rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 
@@ -241,7 +239,7 @@ class MaskerGame(GameOfModel):
             inputs = [
                 rows[part] if self._calls.take_batches else rows[part].copy() for rows in joined
             ]
-            return as_outputs(self._predict(row, inputs), len(inputs[0]), self._shape)
+            return as_outputs(self._predict(row, inputs), len(inputs[0]), self.output_shape)
 
         return np.concatenate(self._calls(call, n_rows))
 
@@ -261,6 +259,7 @@ class TargetedTextGame(MaskerGame):
     _models: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._models = [copy.copy(self.predict) for _ in self.rows]
         self.output_names = []
         with lock_of(self.predict):  # the copies share tokenizers, whose settings they change

@@ -17,9 +17,10 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_outputs, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
+from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 
 from ..argument_types import Table
-from ..inputs.masked_rows import same
+from ..inputs.datasets import same
 from ..inputs.models import GameOfModel, new_calls, new_shape
 from .links import LinkedAverage
 
@@ -58,6 +59,9 @@ class MaskedTable(GameOfModel):
         The torch module behind `predict`, where derivatives can be taken.
     n_rows, n_players, n_backgrounds : int
         Number of rows to explain, of players, and of background rows.
+    row_bytes, evaluations_per_batch : int
+        Memory that a row of the model's input takes while it is made, and how many evaluations
+        fill a batch of model rows of bounded memory.
     """
 
     predict: Callable[[Any], Any]
@@ -71,7 +75,9 @@ class MaskedTable(GameOfModel):
     n_rows: int = field(init=False)
     n_players: int = field(init=False)
     n_backgrounds: int = field(init=False)
-    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
+    row_bytes: int = field(default=0, init=False)
+    evaluations_per_batch: int = field(init=False)
+    output_shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
     _calls: ModelCalls = field(default_factory=new_calls, init=False, repr=False)
 
     has_single_outputs = True
@@ -80,6 +86,12 @@ class MaskedTable(GameOfModel):
         self.n_rows = int(self.rows.shape[0])
         self.n_players = int(self.players.max()) + 1
         self.n_backgrounds = int(self.background.shape[0])
+        self.row_bytes = self.row_bytes or int(self.rows.shape[1] * self.rows.dtype.itemsize)
+        device = "cpu" if self.module is None else self.module.device.type
+        n_efficient = rows_per_batch(self.row_bytes, device)
+        self.evaluations_per_batch = max(1, n_efficient // self.n_backgrounds)
+        self.is_in_training_mode = bool(getattr(self.predict, "is_in_training_mode", False))
+        self.answers_at_random = bool(getattr(self.predict, "answers_at_random", False))
         if self.linearize_link and self.average.link is not shap.links.identity:
             self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
@@ -94,23 +106,12 @@ class MaskedTable(GameOfModel):
         return self.average(outputs.reshape(len(rows), self.n_backgrounds, -1))
 
     @property
-    def row_bytes(self) -> int:
-        """Memory that a row of the model's input takes while it is made."""
-        raise NotImplementedError
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """How many evaluations fill a batch of model rows of bounded memory."""
-        device = "cpu" if self.module is None else self.module.device.type
-        return max(1, rows_per_batch(self.row_bytes, device) // self.n_backgrounds)
-
-    @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
         return BatchBounds.from_bytes(
             self.row_bytes,
             self.n_backgrounds,
-            max_bytes=self.max_input_bytes,
+            max_bytes=getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES),
             rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 
@@ -150,50 +151,9 @@ class MaskedTable(GameOfModel):
         def call(part: slice) -> ValueArray:
             rows = table[part] if self._calls.take_batches else table[part].copy()
             n_rows = int(rows.shape[0])
-            return as_outputs(self.predict(self.to_model_input(rows)), n_rows, self._shape)
+            return as_outputs(self.predict(self.to_model_input(rows)), n_rows, self.output_shape)
 
         return np.concatenate(self._calls(call, int(table.shape[0])))
-
-
-def masked_by_background(
-    rows: npt.NDArray[Any],
-    background: npt.NDArray[Any],
-    of_rows: IntArray,
-    coalitions: CoalitionArray,
-    players: IntArray,
-) -> npt.NDArray[Any]:
-    """Return rows whose absent columns have the values of the background, (P, B, D).
-
-    Equals `np.where`, which takes several times as long. Bits that differ from the background are
-    kept where a column is present, so that missing values and signed zeros stay as they are.
-
-    Parameters
-    ----------
-    rows, background : arrays, (R, D) and (B, D)
-        The values of present and of absent columns.
-    of_rows : array, (P,)
-        Index of each row.
-    coalitions : array, (P, M)
-        The present players.
-    players : array, (D,)
-        The player of each column.
-    """
-    bits = _BITS.get(rows.dtype.itemsize)
-    if rows.dtype.hasobject or rows.dtype != background.dtype or bits is None:
-        present = coalitions.take(players, axis=1)[:, None]
-        return np.where(present, rows.take(of_rows, axis=0)[:, None], background)
-    (n_background, n_columns), n_pairs = background.shape, len(of_rows)
-    row_bits, background_bits = rows.view(bits), background.view(bits)
-    masked = np.empty((n_pairs, n_background, n_columns), bits)
-    n_of_block = max(1, _BLOCK_BYTES // max(1, masked[:1].nbytes))
-    for start in range(0, n_pairs, n_of_block):
-        block = slice(start, start + n_of_block)
-        present = np.negative(coalitions[block].view(np.int8)).astype(bits)  # all bits, or none
-        result = masked[block]
-        np.bitwise_xor(row_bits.take(of_rows[block], axis=0)[:, None], background_bits, out=result)
-        result &= present.take(players, axis=1)[:, None]
-        result ^= background_bits
-    return masked.view(rows.dtype)
 
 
 @dataclass(kw_only=True)
@@ -210,11 +170,6 @@ class TabularGame(MaskedTable):
     """
 
     row_shape: tuple[int, ...] = ()
-
-    @property
-    def row_bytes(self) -> int:
-        """Memory of a row of the model's input."""
-        return int(self.rows.shape[1] * self.rows.itemsize)
 
     def active_players(self) -> BoolArray:
         """Return the players whose columns differ from any background row; NaN equals NaN."""
@@ -237,8 +192,30 @@ class TabularGame(MaskedTable):
         return np.concatenate([self.rows[row][None], self.background]), self.players
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
-        masked = masked_by_background(self.rows, self.background, rows, coalitions, self.players)
-        return masked.reshape(-1, self.background.shape[1])
+        """Return the masked rows, (P·B, D).
+
+        Equals `np.where`, which takes several times as long. Bits that differ from the background
+        are kept where a column is present, so that missing values and signed zeros stay as they
+        are.
+        """
+        of_rows, background, players = self.rows, self.background, self.players
+        (n_background, n_columns), n_pairs = background.shape, len(rows)
+        bits = _BITS.get(of_rows.dtype.itemsize)
+        if of_rows.dtype.hasobject or of_rows.dtype != background.dtype or bits is None:
+            present = coalitions.take(players, axis=1)[:, None]
+            masked = np.where(present, of_rows.take(rows, axis=0)[:, None], background)
+            return masked.reshape(-1, n_columns)
+        row_bits, background_bits = of_rows.view(bits), background.view(bits)
+        masked = np.empty((n_pairs, n_background, n_columns), bits)
+        n_of_block = max(1, _BLOCK_BYTES // max(1, masked[:1].nbytes))
+        for start in range(0, n_pairs, n_of_block):
+            block = slice(start, start + n_of_block)
+            present = np.negative(coalitions[block].view(np.int8)).astype(bits)  # all bits, or none
+            result = masked[block]
+            np.bitwise_xor(row_bits.take(rows[block], axis=0)[:, None], background_bits, out=result)
+            result &= present.take(players, axis=1)[:, None]
+            result ^= background_bits
+        return masked.view(of_rows.dtype).reshape(-1, n_columns)
 
     def _masked_at(self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray) -> Any:
         present = coalitions.take(self.players, axis=1)
@@ -265,8 +242,13 @@ class TabularGame(MaskedTable):
         """Return ones in the module's precision."""
         return self._module().ones(n_points, self.n_players)
 
-    def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
-        """Return the outputs between background and rows."""
+    def presence_values(
+        self,
+        rows: IntArray,
+        presence: torch.Tensor,
+        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """Return the outputs between background and rows, averaged or reduced over the former."""
         inputs = self.rows[rows]
         return self._module().between(
             self.background,
@@ -275,6 +257,7 @@ class TabularGame(MaskedTable):
             presence,
             self.row_shape,
             self.background_weights,
+            reduce,
         )
 
     def _module(self) -> ArrayModule:
@@ -302,9 +285,7 @@ class SparseGame(MaskedTable):
 
     is_dense_for_model: bool = False
 
-    @property
-    def row_bytes(self) -> int:
-        """Memory that a row of the model's input takes while it is made."""
+    def __post_init__(self) -> None:
         n_background, n_columns = self.background.shape
         n_entries = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
         # An entry is a number and two indices, stored twice while they are joined. The coalition
@@ -312,7 +293,8 @@ class SparseGame(MaskedTable):
         n_bytes = 48 * int(n_entries) + 2 * int(n_columns) // int(n_background)
         if self.is_dense_for_model:
             n_bytes += n_columns * self.rows.dtype.itemsize
-        return int(n_bytes)
+        self.row_bytes = int(n_bytes)
+        super().__post_init__()
 
     def active_players(self) -> BoolArray:
         """Return the players whose columns differ from any background row; NaN equals NaN."""

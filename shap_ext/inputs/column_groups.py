@@ -34,17 +34,15 @@ class ColumnGroups:
         Name of each column.
     players : array, (D,)
         The player of each column.
+    any_joint : bool
+        Whether any player has more than one column.
     """
 
     names: list[str]
     columns: list[IntArray]
     column_names: list[str]
     players: IntArray
-
-    @property
-    def any_joint(self) -> bool:
-        """Whether any player has more than one column."""
-        return len(self.columns) < len(self.column_names)
+    any_joint: bool
 
     def summarize(
         self, data: npt.NDArray[Any]
@@ -123,7 +121,8 @@ def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGro
     player_names = [names[key] if isinstance(key, int) else key for key in keys]
     ends = np.cumsum(np.bincount(players))
     columns = np.split(np.argsort(players, kind="stable"), ends[:-1])
-    return ColumnGroups(player_names, columns, names, players)
+    any_joint = len(columns) < len(names)
+    return ColumnGroups(player_names, columns, names, players, any_joint)
 
 
 def labels_of_entries(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> IntArray:

@@ -13,7 +13,7 @@ import pandas as pd
 import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.array_types import BoolArray, FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, row_number
 from shapley_adapters.frames import pandas_frame, type_name, with_floats
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
@@ -164,8 +164,23 @@ def checked_dataset(
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
         raise InvalidArgumentError(f"{name} holds no rows; at least one is needed.")
-    if is_table:
-        check_cells(dataset.values, name)
+    if not is_table:
+        return dataset
+    table = dataset.values
+    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
+    if 0 in shape[1:]:
+        raise InvalidArgumentError(
+            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
+        )
+    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
+        return dataset
+    for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
+        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
+            raise InvalidArgumentTypeError(
+                f"{name} holds {type(cell).__name__} in row {row_number(position[0])}, column "
+                f"{position[1:][0]}: a cell must be a number, a text or another single "
+                "value. Use one column per number, and join the columns by groups=."
+            )
     return dataset
 
 
@@ -187,22 +202,28 @@ def plain_rows(data: object, name: str) -> Any:
     return np.asarray(data) if isinstance(data, np.ndarray) else data
 
 
-def check_cells(table: Any, name: str) -> None:
-    """Refuse a table without columns, and one whose cells hold arrays."""
-    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
-    if 0 in shape[1:]:
-        raise InvalidArgumentError(
-            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
-        )
-    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
-        return
-    for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
-        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
-            raise InvalidArgumentTypeError(
-                f"{name} holds {type(cell).__name__} in row {row_number(position[0])}, column "
-                f"{position[1:][0]}: a cell must be a number, a text or another single "
-                "value. Use one column per number, and join the columns by groups=."
-            )
+def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
+    """Return where values are equal; missing ones are, but for None and NaN; 0.0 and -0.0 are not.
+
+    The output of a model may depend on the sign of zero, for example after a division, and encoders
+    of categories tell None from NaN.
+    """
+    if "O" not in first.dtype.kind + second.dtype.kind:
+        same_values: BoolArray = np.equal(first, second)
+        if sorted(first.dtype.kind + second.dtype.kind) in (["f", "f"], ["f", "i"], ["f", "u"]):
+            same_values &= (first != 0) | (np.signbit(first) == np.signbit(second))
+        if first.dtype.kind in "fcmM" and second.dtype.kind in "fcmM":
+            same_values |= pd.isna(first) & pd.isna(second)
+        return same_values
+    any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
+    equal = np.equal(first, second, dtype=object)
+    is_negative_zero = np.frompyfunc(
+        lambda x: isinstance(x, (float, np.floating)) and x == 0 and bool(np.signbit(x)), 1, 1
+    )
+    equal &= is_negative_zero(first) == is_negative_zero(second)
+    is_none = np.frompyfunc(lambda x: x is None, 1, 1)
+    both_missing &= (is_none(first) == is_none(second)).astype(bool)
+    return np.where(any_missing, both_missing, equal).astype(bool)
 
 
 def _holds_texts(data: object) -> bool:

@@ -18,36 +18,13 @@ from shapley_adapters.array_types import BoolArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..shap_internals import masks_entries_independently, masks_neighbours
+from .datasets import same
 
 _registering = threading.Lock()
 
 _locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 Mask = npt.NDArray[np.bool_]
-
-
-def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Return where values are equal; missing ones are, but for None and NaN; 0.0 and -0.0 are not.
-
-    The output of a model may depend on the sign of zero, for example after a division, and encoders
-    of categories tell None from NaN.
-    """
-    if "O" not in first.dtype.kind + second.dtype.kind:
-        same_values: BoolArray = np.equal(first, second)
-        if sorted(first.dtype.kind + second.dtype.kind) in (["f", "f"], ["f", "i"], ["f", "u"]):
-            same_values &= (first != 0) | (np.signbit(first) == np.signbit(second))
-        if first.dtype.kind in "fcmM" and second.dtype.kind in "fcmM":
-            same_values |= pd.isna(first) & pd.isna(second)
-        return same_values
-    any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
-    equal = np.equal(first, second, dtype=object)
-    is_negative_zero = np.frompyfunc(
-        lambda x: isinstance(x, (float, np.floating)) and x == 0 and bool(np.signbit(x)), 1, 1
-    )
-    equal &= is_negative_zero(first) == is_negative_zero(second)
-    is_none = np.frompyfunc(lambda x: x is None, 1, 1)
-    both_missing &= (is_none(first) == is_none(second)).astype(bool)
-    return np.where(any_missing, both_missing, equal).astype(bool)
 
 
 def lock_of(thing: object) -> Any:

@@ -27,7 +27,6 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.frames import frame_like
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape
 from shapley_adapters.games.game import Game
-from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.remote import Usage
 
 from ..argument_types import Model, Table
@@ -68,30 +67,24 @@ class GameOfModel(Game):
     ----------
     predict : callable
         The model.
+    is_in_training_mode, answers_at_random : bool
+        Whether the model is known not to be deterministic, which users are warned of, and whether
+        it is known to answer at random, as one that samples texts.
+    output_shape : OutputShape
+        What the outputs have been like so far.
     """
 
     predict: Callable[..., Any]
-    _shape: OutputShape
+    is_in_training_mode: bool
+    answers_at_random: bool
+    output_shape: OutputShape
 
     @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(getattr(self.predict, "is_in_training_mode", False))
-
-    @property
-    def answers_at_random(self) -> bool:
-        """Whether the model is known to answer at random, as one that samples texts."""
-        return bool(getattr(self.predict, "answers_at_random", False))
-
-    @property
-    def max_input_bytes(self) -> int:
-        """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
-        return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))
-
-    @property
-    def output_columns(self) -> list[str] | None:
-        """The columns of the frames that the model returns; None of arrays, and before a call."""
-        return self._shape.names
+    def derivative_obstacle(self) -> str | None:
+        """Say why there are no derivatives, of torch modules by the game alone."""
+        if getattr(self.predict, "has_derivatives", False):
+            return "the masker is not a background of dense rows"
+        return super().derivative_obstacle
 
     @property
     def usage(self) -> Usage | None:
@@ -104,7 +97,7 @@ class GameOfModel(Game):
 
         That of the output is known after the first evaluation; a model may compute less precisely.
         """
-        return max(float(getattr(self.predict, "rounding", 0.0)), self._shape.rounding)
+        return max(float(getattr(self.predict, "rounding", 0.0)), self.output_shape.rounding)
 
 
 def empty_table(data: Any) -> nw.DataFrame[Any] | None:

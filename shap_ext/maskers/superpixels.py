@@ -22,8 +22,8 @@ from shapley_adapters.superpixels import Segmentation, Segments, paint
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Explanation
-from ..inputs.datasets import packed
-from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow, same
+from ..inputs.datasets import packed, same
+from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow
 
 _BLUR = 1 / 6
 """Standard deviation of the blur, as a share of the shorter side. It is that of the box of 128 of

@@ -12,7 +12,12 @@ import torch
 from torch import nn
 
 from captum_ext import BaselineDistribution, Best, Exact, OddGP
-from shapley_adapters.errors import BudgetError, DerivativeError, InvalidArgumentError
+from shapley_adapters.errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    NonFiniteValueError,
+)
 
 N = 20
 
@@ -128,7 +133,7 @@ GIVEN = OddGP(NET, gradients=True, seed=0)
 MODELS = {
     "detached": (lambda x: NET(x.detach())[:, 0], "depend differentiably"),
     "rounded": (lambda x: NET(x.round())[:, 0], "zero everywhere"),
-    "steep at zero": (lambda x: x.abs().sqrt().sum(dim=1), "not finite"),
+    "steep at zero": (lambda x: x.abs().sqrt().sum(dim=1), "not finite.*infinitely steep"),
 }
 
 
@@ -146,7 +151,7 @@ def test_models_without_gradients_are_named_or_explained_by_values(name):
     of_values = alone.attribute(x, n_samples=100 - spent)
     torch.testing.assert_close(found, of_values, rtol=1e-9, atol=1e-9)
     assert "values alone" in method.last_estimate.choice
-    assert not method.last_estimate.backward_passes.any()
+    assert (method.last_estimate.backward_passes == spent / 2).all()  # those of the ends
     assert (method.last_estimate.evaluations <= 100).all()
 
 
@@ -277,6 +282,11 @@ def test_rows_with_draws_of_their_own_and_workers_give_the_same_numbers():
 EMBEDDING = nn.Embedding(20, 1)
 
 
+def otherwise(x):
+    """Return what it does not where gradients are on."""
+    return NET(x)[:, 0] * (1 + torch.is_grad_enabled())
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -289,7 +299,12 @@ EMBEDDING = nn.Embedding(20, 1)
         (
             lambda: OddGP(EMBEDDING, gradients=True).attribute(torch.arange(20)[None]),
             DerivativeError,
-            "whole numbers",
+            "whole numbers.*EmbeddingAttribution",
+        ),
+        (
+            lambda: OddGP(otherwise, gradients=True).attribute(examples(2), n_samples=60),
+            DerivativeError,
+            "otherwise with gradients",
         ),
     ],
 )
@@ -323,6 +338,35 @@ def test_rows_whose_further_gradients_are_not_finite_leave_the_others_as_they_ar
     assert "not finite (rows: 1)" in estimate.choice
 
 
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("where", ["inputs", "baselines"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_values_are_those_of_missing_or_infinite_inputs(number, where, n_outputs):
+    """Nothing lies between these and others, but both ends have values."""
+    net, x, baselines = network(n_outputs=n_outputs), examples(2), torch.zeros(2, N).double()
+    (x if where == "inputs" else baselines)[1, 3] = number
+
+    def filled(rows):
+        return net(rows.nan_to_num(3, 4, -4))
+
+    method = OddGP(filled, seed=0)
+    found = method.attribute(x, baselines, n_samples=60)
+    changes = (filled(x) - filled(baselines)).detach()
+    torch.testing.assert_close(found.sum(dim=-1).reshape(changes.shape), changes)
+    if n_outputs == 1:
+        assert method.last_estimate.backward_passes.tolist() == [3, 2]
+
+
+def test_values_that_are_not_finite_are_named_as_without_gradients():
+    def shares(rows):
+        return (rows[:, :9] / rows.sum(dim=1, keepdim=True)).sum(dim=1)
+
+    with pytest.raises(NonFiniteValueError, match=r"row 0.*players \[\]"):
+        OddGP(shares, seed=0).attribute(examples(2), n_samples=60)
+    with pytest.raises(DerivativeError, match="values of row 0 are not finite"):
+        OddGP(shares, gradients=True).attribute(examples(2), n_samples=60)
+
+
 class Categories(nn.Module):
     """Reads the first column as the number of a category."""
 
@@ -344,6 +388,8 @@ def test_default_gradients_are_not_taken_where_they_do_not_say_all():
     method = OddGP(net, seed=0)
     torch.testing.assert_close(method.attribute(x, n_samples=60), alone)
     assert "zero for some feature" in method.last_estimate.choice
+    with pytest.raises(DerivativeError, match="1 features of row 0 have no gradients"):
+        OddGP(net, gradients=True).attribute(x, n_samples=60)
     arguments: Any = {"baselines": BaselineDistribution(examples(4, 14).abs()), "n_samples": 60}
     method.attribute(x, max_model_rows=100, **arguments)
     assert not method.last_estimate.backward_passes.any()
@@ -353,8 +399,51 @@ def test_default_gradients_are_not_taken_where_they_do_not_say_all():
     assert not method.last_estimate.backward_passes.any()
 
 
+def test_features_that_a_network_leaves_out_keep_gradients_but_for_two_evaluations():
+    def within(x):
+        return NET(x[:, 1:-1])[:, 0]
+
+    method, x = OddGP(within, seed=0), examples(3, N + 2)
+    found = method.attribute(x, n_samples=80)
+    assert (method.last_estimate.backward_passes > 2).all()
+    assert (method.last_estimate.evaluations <= 80).all()
+    torch.testing.assert_close(found[:, [0, -1]], 0 * found[:, :2], atol=2e-3, rtol=0)
+    with pytest.warns(match="is little"):
+        method.attribute(x, n_samples=11)  # pays for passes, but not for looking
+    assert "zero for some feature" in method.last_estimate.choice
+
+
 def test_too_few_evaluations_are_values_alone():
     auto, alone = (OddGP(NET, gradients=how, seed=0) for how in ("auto", False))
     with pytest.warns(match="is little"):
         found, expected = (one.attribute(examples(2), n_samples=9) for one in (auto, alone))
     assert torch.equal(found, expected)
+
+
+def test_compiled_functions_have_gradients():
+    """Their memory is given to the backward pass, after which there must not be another."""
+
+    def function(x):
+        return torch.tanh(x).sum(dim=1) ** 2
+
+    compiled = torch.compile(function, backend="aot_eager", dynamic=True)
+    methods = OddGP(compiled, seed=0), OddGP(function, seed=0)
+    found, expected = (one.attribute(examples(2, 6), n_samples=24) for one in methods)
+    torch.testing.assert_close(found, expected)
+    assert methods[0].last_estimate.backward_passes.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("kind", [OddGP, Best])
+def test_what_keeps_gradients_away_is_said_where_they_might_have_been(kind):
+    def choice(model, x, **options):
+        method = kind(model, seed=0)
+        method.attribute(x, **options)
+        return method.last_estimate.choice
+
+    tokens = torch.arange(1, 11)[None]
+    assert "values alone: inputs[0] holds whole numbers" in choice(EMBEDDING, tokens, n_samples=40)
+    dropped = nn.Sequential(NET, nn.Dropout(0.1))
+    with pytest.warns(match="training mode"):
+        assert "values alone: the model is in training" in choice(dropped, examples(), n_samples=60)
+    assert "values alone" not in choice(EMBEDDING, tokens, n_samples=80)  # enough for values
+    assert "values alone" not in choice(EMBEDDING, tokens)  # all coalitions

@@ -65,10 +65,11 @@ def parts_of(chosen):
     return Parts(present, np.array([b for _, b in chosen]), np.array(present.all(axis=1)))
 
 
-@pytest.mark.parametrize("n_inducing", [100, 9])
-def test_posteriors_equal_those_of_all_values(n_inducing, monkeypatch):
+@pytest.mark.parametrize(("n_inducing", "n_numbers"), [(100, 2**17), (9, 1)])
+def test_posteriors_equal_those_of_all_values(n_inducing, n_numbers, monkeypatch):
     """A part of the values as the span of the posterior is the projected process."""
     monkeypatch.setattr(background_process, "MOST_INDUCING", n_inducing)
+    monkeypatch.setattr(background_process, "_NUMBERS", n_numbers)
     process, points, covariances = process_and_oracle()
     rng = np.random.default_rng(1)
     ends = [((True,) * M, b) for b in range(B)]

@@ -91,6 +91,8 @@ def test_the_game_says_how_large_a_batch_is_unless_the_user_does():
         RuntimeError(
             "[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory"
         ),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
     ],
 )
 def test_a_batch_too_large_for_memory_is_halved_and_stays_halved(error):

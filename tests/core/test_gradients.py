@@ -62,10 +62,11 @@ def written_out(prior, h):
     """Return the coefficients' variances, and products: values, then gradients."""
     signs, n_players = prior.readings.signs, prior.readings.signs.shape[1]
     sets = odd_sets(n_players)
-    strengths, of_components, *_ = prior.prior.variances(h)
+    at = prior.prior.variances(h)
+    strengths, of_components = at.strengths, at.components
     variances = np.zeros(len(sets))
     variances[:n_players] = strengths
-    for variance, tau in zip(of_components, prior.prior.components(strengths).tau, strict=True):
+    for variance, tau in zip(of_components, at.tau, strict=True):
         shares = np.array([tau[list(set_)].prod() * (len(set_) > 1) for set_ in sets])
         variances += variance * shares / shares.sum()
     products = [products_of(signs, sets)]
@@ -136,7 +137,7 @@ def test_the_posterior_is_that_of_the_normal_distribution():
     """The means, and the errors of values that all other readings predict."""
     prior, _ = some_prior(5, n_values=8, seed=4)
     joint = joint_posterior(prior.readings, single_players(5))
-    h, _ = maximised(prior, prior.start, 12)
+    h = maximised(prior, prior.start, 12).h
     covariance, (across, of_index) = (
         prior.covariance(h),
         prior.index_covariances(h, single_players(5)),

@@ -10,7 +10,7 @@ import scipy.stats
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.interactions.indices import Family, IndexOfSize
+from shapley_adapters.interactions.indices import Family, Index, IndexOfSize
 from shapley_adapters.interactions.result import (
     checked_pairs,
     checked_semivalues,
@@ -189,15 +189,12 @@ def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
     """The inputs of an estimate of 1,100 players would need 6 GiB, so the sums are tested alone."""
     others = n_players - 2
     shapley = [Fraction(1, (n_players - 1) * math.comb(others, size)) for size in range(others + 1)]
-    squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(shapley))
-    known = 2 * shapley[0] ** 2  # those of no and of all players
-    index = IndexOfSize(np.array([[0, 1]]), n_players, Family("SII", 2))
-    assert index.sum_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
     taylor = [Fraction(2, n_players * math.comb(others + 1, size)) for size in range(others + 1)]
-    squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(taylor))
-    known = taylor[0] ** 2 + taylor[-1] ** 2
-    index = IndexOfSize(np.array([[0, 1]]), n_players, Family("STII", 2))
-    assert index.sum_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
+    for name, weights in (("SII", shapley), ("STII", taylor)):
+        squares = sum(4 * math.comb(others, s) * one**2 for s, one in enumerate(weights))
+        known = weights[0] ** 2 + weights[-1] ** 2  # those of no and of all players
+        index = Index((IndexOfSize(np.array([[0, 1]]), n_players, Family(name, 2)),))
+        assert index.sums_of_squares(None) == pytest.approx(float(squares - known), rel=1e-10)
 
 
 # --- sets of any size ---

@@ -66,16 +66,14 @@ def some_prior(parity, n=14, n_outputs=1, **options):
 
 def written_out(prior, h):
     """Return the covariances of the coefficients of all sets, the constant included."""
-    strengths, of_components, of_size, _ = prior.variances(h)
+    at = prior.variances(h)
     variances = np.zeros(len(SETS))
-    for variance, tau, parity in zip(
-        of_components, prior.components(strengths).tau, prior.parities, strict=True
-    ):
+    for variance, tau, parity in zip(at.components, at.tau, prior.parities, strict=True):
         is_of = [len(set_) % 2 == parity and len(set_) >= 2 for set_ in SETS]
         shares = np.array([tau[list(set_)].prod() for set_ in SETS]) * is_of
         variances += variance * shares / shares.sum()
     if prior.data.parity != EVEN:
-        variances[1 : M + 1] += strengths
+        variances[1 : M + 1] += at.strengths
     if prior.data.parity != ODD:
         variances[0] += 100.0
     for set_, variance in zip(prior.sparse.players.tolist(), prior.sparse.variances, strict=True):
@@ -83,7 +81,7 @@ def written_out(prior, h):
     degrees = [k for k in range(1, 25) if prior.data.parity in (None, k % 2)]
     polynomials = np.stack([Chebyshev.basis(k)(EVERY.mean(axis=1)) * k**-1.5 for k in degrees])
     of_functions = polynomials @ products_of(EVERY, SETS) / len(SETS)
-    return np.diag(variances) + of_size * of_functions.T @ of_functions
+    return np.diag(variances) + at.of_size * of_functions.T @ of_functions
 
 
 # --- averages ---
@@ -161,12 +159,12 @@ def test_the_kernel_is_the_sum_over_sets(parity):
     prior, h = some_prior(parity, sparse=own)
     features = products_of(prior.data.signs, SETS)
     others = products_of(EVERY[3:9], SETS)
-    covariances, noise = written_out(prior, h), prior.variances(h).noise
+    covariances, at = written_out(prior, h), prior.variances(h)
     expected = features @ covariances @ others.T
-    np.testing.assert_allclose(prior.kernel(h, EVERY[3:9]), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(prior.kernel(at, EVERY[3:9]), expected, rtol=1e-9, atol=1e-9)
     is_noisy = np.arange(len(features)) >= prior.data.n_known
-    expected = features @ covariances @ features.T + np.diag(noise * is_noisy + 1e-9)
-    np.testing.assert_allclose(prior.covariance(h), expected, rtol=1e-9, atol=1e-9)
+    expected = features @ covariances @ features.T + np.diag(at.noise * is_noisy + 1e-9)
+    np.testing.assert_allclose(prior.covariance(at), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,7 @@ def test_the_evidence_is_that_of_the_normal_distribution():
     values, at = prior.data.values[:, 0], [h, prior.centre]
     densities = []
     for one in at:
-        covariance = prior.covariance(one)
+        covariance = prior.covariance(prior.variances(one))
         scale = values @ np.linalg.solve(covariance, values) / len(values)
         densities.append(multivariate_normal.logpdf(values, cov=scale * covariance))
     found = prior.evidence(at[0])[0] - prior.evidence(at[1])[0]
@@ -252,7 +250,7 @@ def test_little_stands_out_where_the_prior_is_right():
     prior = Prior(Values(signs, np.zeros((121, 1)), ODD, 1))
     h = prior.centre.copy()
     h[11:15] = np.log([0.3, 0.1, 0.1, 0.02])
-    root, counts = np.linalg.cholesky(prior.covariance(h)), []
+    root, counts = np.linalg.cholesky(prior.covariance(prior.variances(h))), []
     for _ in range(50):
         values = root @ rng.normal(size=(121, 1))
         one = Prior(Values(signs, values, ODD, 1))
@@ -282,11 +280,11 @@ def dense_posterior(prior, h, index, seen=None):
         gain = to_data[:, :seen] @ np.linalg.inv(among)
         to_data, to_index = gain @ to_data[:seen], gain @ to_index[:seen]
     weights = index.weights_of_part(data.signs > 0, None)
-    all_of_all = index.weights_of_values(EVERY > 0)
+    all_of_all = index.weights_of_part(EVERY > 0, None)
     if data.parity is not None:
         sign = 1 if data.parity == EVEN else -1
-        weights = weights + sign * index.weights_of_values(data.signs < 0)
-        all_of_all = (all_of_all + sign * index.weights_of_values(EVERY < 0))[EVERY[:, 0] > 0]
+        weights = weights + sign * index.weights_of_part(data.signs < 0, None)
+        all_of_all = (all_of_all + sign * index.weights_of_part(EVERY < 0, None))[EVERY[:, 0] > 0]
     is_noise = np.arange(n) >= data.n_known
     to_index = to_index + noise * is_noise[:, None] * weights
     ends = np.abs(EVERY.sum(axis=1)) == M
@@ -341,7 +339,7 @@ def test_predictions_are_conditional_means():
     found = posterior.posterior(Fit(prior, h, prior.sparse.players), INDICES[0], others)
     features, of_others = products_of(prior.data.signs, SETS), products_of(others, SETS)
     across = of_others @ written_out(prior, h) @ features.T
-    expected = across @ np.linalg.solve(prior.covariance(h), prior.data.values)
+    expected = across @ np.linalg.solve(prior.covariance(prior.variances(h)), prior.data.values)
     np.testing.assert_allclose(found.predictions, expected, atol=1e-8)
 
 
@@ -393,7 +391,7 @@ def posterior_variance(signs):
         products = products_of(signs, sets)
         kernel += share * strength**size * products @ products.T
         to_index += share * strength**size * products @ index.of_sets(sets)
-    weights = index.weights_of_values(members) - index.weights_of_values(~members)
+    weights = index.weights_of_part(members, None) - index.weights_of_part(~members, None)
     to_index += 0.3 * weights
     return -(np.linalg.solve(kernel, to_index) * to_index).sum()
 

@@ -194,6 +194,13 @@ def scripted(net):
         return torch.jit.script(net)
 
 
+def _frozen_script():
+    """Return a script without parameters, which are constants, and without `training`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.freeze(scripted(layers(nn.Tanh)()))
+
+
 @dataclass(frozen=True)
 class Case:
     """A network and what each way of finding cooperators comes to.
@@ -262,6 +269,7 @@ CASES = {
     "norms": _twice(layers(lambda: nn.BatchNorm1d(16), nn.Tanh, lambda: nn.LayerNorm(16))),
     "attention with weights": _twice(lambda: fixed(Attention(True))),
     "scripted": _twice(lambda: scripted(layers(nn.Tanh)())),
+    "frozen script": _twice(_frozen_script),
     "frozen": _twice(lambda: layers(nn.Tanh)().requires_grad_(False)),
     "lazy": _twice(_lazy, dtype=torch.float32),
     "float16": _twice(lambda: layers(nn.Tanh)().half(), dtype=torch.float16),

@@ -46,7 +46,7 @@ def state_of(net, x):
     return (
         [tensor.detach().clone() for tensor in parameters],
         [(tensor.requires_grad, tensor.grad) for tensor in parameters],
-        [module.training for module in net.modules()],
+        [getattr(module, "training", None) for module in net.modules()],
         x.clone(),
         torch.random.get_rng_state(),
         np.random.get_state(legacy=False)["state"]["key"].copy(),  # noqa: NPY002 # the global one is what matters

@@ -115,6 +115,23 @@ def test_scores_are_those_of_the_value(net, kind, way):
         np.testing.assert_allclose(alone.attribute(row[None], **options)[0], values, **EXACT)
 
 
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("n_background", [1, 4])
+@pytest.mark.every_combination
+def test_passes_have_the_values_of_coalitions(net, kind, n_background):
+    """Averages over the background come before logarithms there, too."""
+    x, background = examples(R, M), 3 * examples(n_background, M, seed=5)
+    options = {"value_function": kind, "seed": 0}
+    methods = [captum_ext.OddGP(net, gradients=how, **options) for how in (True, False)]
+    baselines = captum_ext.BaselineDistribution(background)
+    of_captum = [method.attribute(x, baselines, n_samples=40) for method in methods]
+    torch.testing.assert_close(*(found.sum(dim=1) for found in of_captum))
+    explainer = shap_ext.OddGPExplainer(net, background.numpy(), gradients=True, **options)
+    found = explainer(x.numpy(), max_evals=40, silent=True).values
+    np.testing.assert_allclose(found, of_captum[0], atol=1e-6)  # learning adds to rounding
+    assert explainer.last_estimate.backward_passes.all()
+
+
 def test_targets_name_the_class():
     net = network(M, K)
     rows = examples(R, M)

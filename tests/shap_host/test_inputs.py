@@ -1,6 +1,7 @@
 """Rows, backgrounds, maskers and groups in the forms in which users pass them."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.games.table_games import masked_by_background
+from shap_ext.games.table_games import TabularGame
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
@@ -61,9 +62,9 @@ def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
         table[[0, 2, 4, 6], [0, 1, 2, 3]] = -0.0, np.nan, np.inf, -np.inf
     players, coalitions = np.array([0, 2, 1, 0, 1]), rng.random((20, 3)) < 0.5
     rows, present = rng.integers(9, size=20), coalitions[:, None, players]
-    background = table[:n_background]
-    masked = masked_by_background(table, background, rows, coalitions, players)
-    expected = np.where(present, table[rows][:, None], background)
+    game = SimpleNamespace(rows=table, background=table[:n_background], players=players)
+    masked = TabularGame._masked(game, rows, coalitions)  # type: ignore[arg-type]
+    expected = np.where(present, table[rows][:, None], game.background)
     assert masked.dtype == expected.dtype
     assert masked.tobytes() == expected.tobytes()
 

@@ -41,11 +41,6 @@ class CoalitionTable:
         """Return the first n coalitions of each row, or all where there are fewer."""
         return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
 
-    def part(self, start: int, stop: int) -> CoalitionTable:
-        """Return the coalitions of each row from `start` to `stop`, or to its last one."""
-        counts = np.maximum(np.minimum(self.counts, stop) - start, 0)
-        return CoalitionTable(self.coalitions[:, start:stop], counts)
-
     def subset_rows(self, indices: IntArray) -> CoalitionTable:
         """Return the tables of some of the rows, given by their indices."""
         if len(self.coalitions) == 1:  # which all rows share

@@ -265,7 +265,10 @@ class _Points:
         try:
             if not (self.is_required or outputs.shape[1] == 1):
                 raise DerivativeError(f"each of {outputs.shape[1]} outputs needs a backward pass")
-            slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
+            # The last pass frees the graph, which compiled models need, and which saves memory.
+            *others, last = outputs.sum(dim=0)
+            slopes = [_slope(output, presence, retain_graph=True) for output in others]
+            slopes.append(_slope(last, presence))
         except DerivativeError as error:
             if self.is_required or "cudnn" in str(error).lower():  # which is tried without
                 raise
@@ -340,10 +343,14 @@ class _Points:
 
 
 def _slope(
-    output: torch.Tensor, presence: torch.Tensor, create_graph: bool = False
+    output: torch.Tensor,
+    presence: torch.Tensor,
+    create_graph: bool = False,
+    retain_graph: bool = False,
 ) -> torch.Tensor:
     """Return the slopes of an output summed over rows, which do not depend on each other."""
-    slope = _gradient(output, presence, create_graph) if output.requires_grad else None
+    keeps = create_graph, retain_graph
+    slope = _gradient(output, presence, *keeps) if output.requires_grad else None
     if slope is None:
         raise DerivativeError(_DETACHED)
     return slope
@@ -353,7 +360,7 @@ def _curvature(slope: torch.Tensor, presence: torch.Tensor) -> torch.Tensor | No
     """Return the derivative of the slopes, (P, M), as (P, M, M); None if all are constant."""
     if not slope.requires_grad:
         return None
-    columns = [_gradient(column, presence) for column in slope.sum(dim=0)]
+    columns = [_gradient(column, presence, retain_graph=True) for column in slope.sum(dim=0)]
     if all(column is None for column in columns):
         return None
     zero = torch.zeros_like(presence)
@@ -361,11 +368,18 @@ def _curvature(slope: torch.Tensor, presence: torch.Tensor) -> torch.Tensor | No
 
 
 def _gradient(
-    output: torch.Tensor, presence: torch.Tensor, create_graph: bool = False
+    output: torch.Tensor,
+    presence: torch.Tensor,
+    create_graph: bool = False,
+    retain_graph: bool = False,
 ) -> torch.Tensor | None:
     with attempted():
         (gradient,) = torch.autograd.grad(
-            output, presence, retain_graph=True, create_graph=create_graph, allow_unused=True
+            output,
+            presence,
+            retain_graph=retain_graph or create_graph,
+            create_graph=create_graph,
+            allow_unused=True,
         )
     return gradient
 

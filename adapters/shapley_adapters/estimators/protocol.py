@@ -19,6 +19,7 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.tables import CoalitionTable
+from ..constructors import default
 from ..errors import InvalidArgumentError
 from ..interactions.result import InteractionRequest, SetSolution
 from .value_errors import ValueErrors
@@ -179,12 +180,12 @@ class Design:
     A whole design is the same for all random streams.
     """
 
-    @property
+    @default
     def fewest_coalitions(self) -> int:
         """The fewest first coalitions that make a design, beside the estimator's minimum."""
         return 0
 
-    @property
+    @default
     def sharing_units(self) -> IntArray | None:
         """Coalitions that share draws of their values, (U, S), as indices into the table.
 
@@ -193,7 +194,7 @@ class Design:
         """
         return None
 
-    @property
+    @default
     def n_before_choice(self) -> int:
         """The number of first coalitions whose values say which others a row needs; 0 if none do.
 
@@ -334,7 +335,7 @@ class Estimator(Protocol[DesignT]):
     of the Shapley value.
     """
 
-    @property
+    @default
     def can_use_graph(self) -> bool:
         """Whether a graph of the players, which it does not need, makes the estimate better."""
         return False
@@ -349,7 +350,7 @@ class Estimator(Protocol[DesignT]):
     """Whether random orders, each on one background row, are better than this estimator where the
     rows of the model do not pay for single players on the whole background."""
 
-    @property
+    @default
     def has_process(self) -> bool:
         """Whether one process of the games of all background rows may take its place.
 
@@ -362,7 +363,7 @@ class Estimator(Protocol[DesignT]):
         del n_players, budget
         return False
 
-    @property
+    @default
     def values_alone(self) -> Estimator[Any] | None:
         """What takes its place where the model has no gradients; None if these are required."""
         return None
@@ -373,7 +374,7 @@ class Estimator(Protocol[DesignT]):
     All but `Best` have none, and are taken themselves.
     """
 
-    @property
+    @default
     def is_drawn_by_labels(self) -> bool:
         """Whether a new labelling of the players of one design is as good as another design.
 
@@ -381,7 +382,7 @@ class Estimator(Protocol[DesignT]):
         """
         return False
 
-    @property
+    @default
     def is_unbiased(self) -> bool:
         """Whether errors have mean 0 over the draws, for any game and any useful budget.
 
@@ -389,7 +390,7 @@ class Estimator(Protocol[DesignT]):
         """
         return False
 
-    @property
+    @default
     def score_source(self) -> str | ScoreArray | None:
         """How the players' scores are computed, for designs that need scores; None for others."""
         return None

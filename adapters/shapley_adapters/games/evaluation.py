@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
@@ -197,7 +196,31 @@ def as_outputs(output: Any, n_rows: int, shape: OutputShape | None = None) -> Fl
         arrays = [array_of(entry) for entry in output]
         output = arrays if isinstance(output, list) else tuple(arrays)
         _refuse_one_array_per_target(output)
-    values = _numbers(array_of(output))
+    output = array_of(output)
+    if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
+        raise ModelOutputError(
+            "The model returned a masked array, some of whose values are masked. Return numbers "
+            "for all rows, for example by output.filled(0.0)."
+        )
+    try:
+        array = np.asarray(output)  # outputs may be lists or tables
+        kind = array.dtype.kind
+        are_texts = kind == "O" and any(isinstance(cell, (str, bytes)) for cell in array.flat)
+        if are_texts or kind not in "biufcO":
+            raise TypeError("texts and times are not numbers")  # NumPy would convert "1" to 1.0
+        if kind == "c":
+            raise ModelOutputError("The model must return real numbers; it returned complex ones.")
+        values = in_double_precision("The model", array)
+    except ModelOutputError:  # a ValueError, too
+        raise
+    except (TypeError, ValueError) as error:
+        advice = "Explain a function that does, such as predict_proba."
+        if inspect.iscoroutine(output):
+            output.close()
+            advice = "Wrap the coroutine function: RemoteModel(model)."
+        raise ModelOutputError(
+            f"The model must return numbers; it returned {type(output).__name__}. {advice}"
+        ) from error
     if values.ndim == 0 or len(values) != n_rows:
         raise ModelOutputError(
             f"The model must return one entry for each of its {n_rows} input rows; its output has "
@@ -211,41 +234,9 @@ def as_outputs(output: Any, n_rows: int, shape: OutputShape | None = None) -> Fl
     values = values.reshape(n_rows, -1)
     if shape is not None:
         shape.check(values.shape[1:])
-        dtype = np.asarray(array_of(output)).dtype  # outputs may be lists or tables
-        shape.rounding = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+        shape.rounding = float(np.finfo(array.dtype).eps) if kind == "f" else 0.0
         shape.names = names
     return values
-
-
-def _numbers(output: Any) -> FloatArray:
-    """Return a copy in double precision; raise an error for texts and times."""
-    if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
-        raise ModelOutputError(
-            "The model returned a masked array, some of whose values are masked. Return numbers "
-            "for all rows, for example by output.filled(0.0)."
-        )
-    try:
-        array = np.asarray(output)
-        kind = array.dtype.kind
-        if kind not in "biufcO" or (kind == "O" and _holds_texts(array)):
-            raise TypeError("texts and times are not numbers")  # NumPy would convert "1" to 1.0
-        if kind != "c":
-            return in_double_precision("The model", array)
-    except ModelOutputError:  # a ValueError, too
-        raise
-    except (TypeError, ValueError) as error:
-        advice = "Explain a function that does, such as predict_proba."
-        if inspect.iscoroutine(output):
-            output.close()
-            advice = "Wrap the coroutine function: RemoteModel(model)."
-        raise ModelOutputError(
-            f"The model must return numbers; it returned {type(output).__name__}. {advice}"
-        ) from error
-    raise ModelOutputError("The model must return real numbers; it returned complex ones.")
-
-
-def _holds_texts(array: npt.NDArray[Any]) -> bool:
-    return any(isinstance(cell, (str, bytes)) for cell in array.flat)
 
 
 def _refuse_one_array_per_target(output: list[Any] | tuple[Any, ...]) -> None:
@@ -353,7 +344,24 @@ class Evaluator:
                 if not batches.halve(error):
                     raise
                 continue
-            flat.append(self._checked(values, rows, coalitions))
+            values = np.asarray(values, dtype=np.float64)
+            if len(values) != len(rows):
+                raise ModelOutputError(
+                    f"The model must return one entry for each input row; it returned "
+                    f"{len(values)} for {len(rows)} evaluations. Check that it does not reduce "
+                    "over the batch."
+                )
+            self._output_shape.check(values.shape[1:])
+            if not (finite := np.isfinite(values)).all():
+                pair, output = np.argwhere(~finite)[0]
+                raise NonFiniteValueError(
+                    f"The value of row {row_number(rows[pair])}, output {output}, is "
+                    f"{values[pair, output]} for the coalition of players "
+                    f"{np.flatnonzero(coalitions[pair]).tolist()}. The model or forward_func must "
+                    "return finite numbers. Look for missing values that it cannot take, for "
+                    "overflow, and for a link such as logit at probabilities of 0 or 1."
+                )
+            flat.append(values)
             if self.on_progress is not None:
                 self.on_progress(stop - start)
         together = np.concatenate(flat)
@@ -395,28 +403,6 @@ class Evaluator:
                 size = TimedBatchSize(BatchBounds(last.best, last.bounds.largest), is_warm=True)
             self.timed_sizes[n_players] = size
         return size
-
-    def _checked(
-        self, values: ValueArray, rows: IntArray, coalitions: CoalitionArray
-    ) -> ValueArray:
-        values = np.asarray(values, dtype=np.float64)
-        if len(values) != len(rows):
-            raise ModelOutputError(
-                f"The model must return one entry for each input row; it returned {len(values)} "
-                f"for {len(rows)} evaluations. Check that it does not reduce over the batch."
-            )
-        self._output_shape.check(values.shape[1:])
-        finite = np.isfinite(values)
-        if not finite.all():
-            pair, output = np.argwhere(~finite)[0]
-            raise NonFiniteValueError(
-                f"The value of row {row_number(rows[pair])}, output {output}, is "
-                f"{values[pair, output]} for the coalition of players "
-                f"{np.flatnonzero(coalitions[pair]).tolist()}. The model or forward_func must "
-                "return finite numbers. Look for missing values that it cannot take, for overflow, "
-                "and for a link such as logit at probabilities of 0 or 1."
-            )
-        return values
 
 
 @dataclass
@@ -542,4 +528,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
     if not isinstance(error, RuntimeError):
         return isinstance(error, MemoryError)
     text = str(error).lower()
-    return "out of memory" in text or "allocate memory" in text
+    # The third is that of PyTorch on Windows, the last that of cuBLAS and cuDNN.
+    words = "out of memory", "allocate memory", "tried to allocate", "status_alloc_failed"
+    return any(part in text for part in words)

@@ -17,19 +17,16 @@ from ..array_types import (
     IntArray,
     ValueArray,
 )
+from ..constructors import default
 from ..errors import InvalidArgumentTypeError
 from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
-    from builtins import property as default
-
     import torch
 
-else:
 
-    def default(value_of):
-        """Return the value of a property of all games: subclasses may have an attribute of it."""
-        return value_of(None)
+NO_MODULE = "the model is not a torch module"
+"""Why most models have no derivatives."""
 
 
 class Game:
@@ -190,7 +187,7 @@ class Game:
     @default
     def derivative_obstacle(self) -> str | None:
         """The reason why there are no derivatives; None if there may be derivatives."""
-        return "the model is not a torch module"
+        return NO_MODULE
 
     @default
     def has_link(self) -> bool:

@@ -11,6 +11,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -188,11 +189,18 @@ class ValuedGame(WrappedGame):
         from .value_functions_torch import tensor_values
 
         self._evaluate_full(rows)
-        return tensor_values(
-            self.game.presence_values(rows, presence),
-            self._weights[rows],
-            None if self.value_function.kind == "margin" else self._are_probabilities[rows],
+        is_margin = self.value_function.kind == "margin"
+        are_probabilities = None if is_margin else self._are_probabilities[rows]
+        values = partial(
+            tensor_values,
+            weights=self._weights[rows],
+            are_probabilities=are_probabilities,
+            background_weights=self.background_weights,
         )
+        if is_margin:
+            return values(self.game.presence_values(rows, presence)[:, None])
+        found: torch.Tensor = self.game.presence_values(rows, presence, values)
+        return found
 
     def _evaluate_full(self, rows: IntArray) -> None:
         """Evaluate the outputs for whole rows, unless this has been done."""

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from ..array_types import BoolArray, FloatArray
 
 
 def tensor_values(
-    outputs: torch.Tensor, weights: FloatArray, are_probabilities: BoolArray | None
+    outputs: torch.Tensor,
+    weights: FloatArray,
+    are_probabilities: BoolArray | None,
+    background_weights: FloatArray | None = None,
 ) -> torch.Tensor:
-    """Return the values of outputs, (P, K), as (P, 1).
+    """Return the values of outputs, (P, B, K), as (P, 1).
 
     Parameters
     ----------
-    outputs : tensor, (P, K)
-        Outputs of the model; a single one stands for two classes.
+    outputs : tensor, (P, B, K)
+        Outputs of the model for B background rows; a single one stands for two classes.
     weights : array, (P, max(K, 2))
         Weight of each class.
     are_probabilities : array, (P,), or None
         Which outputs are probabilities; the others are logits, and are converted to probabilities.
-        Then logarithms are taken. None for plain outputs.
+        Then logarithms of their means are taken. None for plain outputs, of one background row.
+    background_weights : array, (B,), optional
+        Weight of each background row, with sum 1; by default they are equal.
     """
     wide = outputs
-    if outputs.shape[1] == 1:
+    if outputs.shape[2] == 1:
         first_class = torch.zeros_like(outputs)
         if are_probabilities is not None:
-            is_probability = torch.as_tensor(are_probabilities, device=outputs.device)[:, None]
-            first_class = torch.where(is_probability, 1 - outputs, first_class)
-        wide = torch.cat([first_class, outputs], dim=1)
+            is_probability = torch.as_tensor(are_probabilities, device=outputs.device)
+            first_class = torch.where(is_probability[:, None, None], 1 - outputs, first_class)
+        wide = torch.cat([first_class, outputs], dim=2)
     if are_probabilities is not None:
-        is_probability = torch.as_tensor(are_probabilities, device=wide.device)[:, None]
+        is_probability = torch.as_tensor(are_probabilities, device=wide.device)[:, None, None]
         least = torch.finfo(wide.dtype).tiny
         # The branch that is not used must still have finite derivatives.
         logs = torch.where(is_probability, wide, torch.ones_like(wide)).clamp(min=least).log()
-        wide = torch.where(is_probability, logs, torch.log_softmax(wide, dim=1))
-    return (wide * torch.as_tensor(weights, dtype=wide.dtype, device=wide.device)).sum(
-        dim=1, keepdim=True
-    )
+        wide = torch.where(is_probability, logs, torch.log_softmax(wide, dim=2))
+    of_classes = wide[:, 0]
+    if wide.shape[1] > 1:
+        shares = np.full(wide.shape[1], 1 / wide.shape[1])
+        shares = shares if background_weights is None else background_weights
+        of_classes = torch.logsumexp(wide + wide.new_tensor(shares).log()[:, None], dim=1)
+    of_weights = torch.as_tensor(weights, dtype=wide.dtype, device=wide.device)
+    return (of_classes * of_weights).sum(dim=1, keepdim=True)

@@ -276,29 +276,6 @@ class IndexOfSize:
         more = others.shape[1] - self.size
         return np.where(held, self.by_degree[more] if more >= 0 else 0.0, 0.0)
 
-    def weights_of_values(self, members: BoolArray) -> FloatArray:
-        """Return the weight of the value of each coalition, (n, M), in each average, (n, k)."""
-        inside = members[:, self.sets].sum(axis=2)
-        return self.by_members[inside, members.sum(axis=1)[:, None]]
-
-    def sum_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> float:
-        """Return the sum of squared weights of all values, or of all odd or even parts.
-
-        The part of a coalition and its complement counts once, with the difference or the sum of
-        their weights. The empty coalition and that of all players are left out: they are known.
-        With `of_sizes`, (M + 1,), those of a size count by a factor.
-        """
-        weights = self.by_members
-        if parity is not None:
-            weights = weights + (-1) ** parity * weights[::-1, ::-1]
-        inside, sizes = np.nonzero(weights)
-        is_other = (sizes > 0) & (sizes < self.n_players)
-        inside, sizes = inside[is_other], sizes[is_other]
-        log = 2 * np.log(np.abs(weights[inside, sizes]))
-        log += _log_counts(self.size, self.n_players, inside, sizes)
-        factors = 1.0 if of_sizes is None else of_sizes[sizes]
-        return float((factors * np.exp(log)).sum()) * (1.0 if parity is None else 0.5)
-
     def sums(
         self,
         signs: FloatArray,
@@ -389,17 +366,40 @@ class Index:
         return np.concatenate([part.of_sets(others) for part in self.parts], axis=1)
 
     def weights_of_part(self, members: BoolArray, parity: int | None) -> FloatArray:
-        """Return the weight of the odd or even part of the game at each coalition; None: of all."""
-        weights = self.weights_of_values(members)
-        if parity is None:
-            return weights
-        of_complements = self.weights_of_values(~members)
-        return weights - of_complements if parity else weights + of_complements
+        """Return the weights of coalitions, (n, M), in each average, (n, k): those of their values.
+
+        With a parity, those of the odd or even part of the game, which a coalition and its
+        complement share.
+        """
+        sizes, of_parts = members.sum(axis=1)[:, None], []
+        for part in self.parts:
+            weights = part.by_members
+            if parity is not None:
+                weights = weights + (-1) ** parity * weights[::-1, ::-1]
+            of_parts.append(weights[members[:, part.sets].sum(axis=2), sizes])
+        return np.concatenate(of_parts, axis=1)
 
     def sums_of_squares(self, parity: int | None, of_sizes: FloatArray | None = None) -> FloatArray:
-        """Return the sum of squared weights of each set, (k,); see `IndexOfSize`."""
-        sums = [part.sum_of_squares(parity, of_sizes) for part in self.parts]
-        return np.repeat(sums, [len(part.sets) for part in self.parts])
+        """Return the sum of squared weights of all values, or of all odd or even parts, (k,).
+
+        The part of a coalition and its complement counts once, with the difference or the sum of
+        their weights. The empty coalition and that of all players are left out: they are known.
+        With `of_sizes`, (M + 1,), those of a size count by a factor.
+        """
+        sums = []
+        for part in self.parts:
+            weights = part.by_members
+            if parity is not None:
+                weights = weights + (-1) ** parity * weights[::-1, ::-1]
+            inside, sizes = np.nonzero(weights)
+            is_other = (sizes > 0) & (sizes < self.n_players)
+            inside, sizes = inside[is_other], sizes[is_other]
+            log = 2 * np.log(np.abs(weights[inside, sizes]))
+            log += _log_counts(part.size, self.n_players, inside, sizes)
+            factors = 1.0 if of_sizes is None else of_sizes[sizes]
+            total = float((factors * np.exp(log)).sum()) * (1.0 if parity is None else 0.5)
+            sums.append(np.full(len(part.sets), total))
+        return np.concatenate(sums)
 
     def of_functions_of_size(self, functions: FloatArray) -> FloatArray:
         """Return the index, (k, K), of games that are functions of the size alone, (M + 1, K)."""
@@ -433,10 +433,6 @@ class Index:
             for part in self.parts
             for start in range(0, len(part.sets), most)
         ]
-
-    def weights_of_values(self, members: BoolArray) -> FloatArray:
-        """Return the weight of the value of each coalition, (n, M), in each average, (n, k)."""
-        return np.concatenate([part.weights_of_values(members) for part in self.parts], axis=1)
 
 
 SHAPLEY = Family("SII", 1)

@@ -105,14 +105,8 @@ class RowGroup:
         """Return the group with so many passes."""
         n_outputs = self.known_values.shape[2]
         n_beside = n_passes * Passes.cost(n_outputs) - 2
-        return replace(self, n_passes=n_passes, n_beside_values=n_beside)
-
-    def request(self, table: CoalitionTable) -> Request:
-        """Return the request for the values of coalitions of the active players."""
-        all_players = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
-        if np.array_equal(self.players, all_players):
-            return Request(self.rows, table)
-        return Request(self.rows, table, self.players, self.n_game_players)
+        backward = np.full(len(self.rows), n_passes * n_outputs)
+        return replace(self, n_passes=n_passes, n_beside_values=n_beside, backward_passes=backward)
 
     def subset_rows(self, keep: BoolArray | IntArray) -> RowGroup:
         """Return the group of some of its rows, given by their indices or by a mask."""
@@ -267,11 +261,16 @@ class PendingRows:
     repeated: IntArray | None = None
     again: ValueArray | None = None
 
-    def request(self) -> Request:
-        """Return the coalitions that the round still has to evaluate."""
-        start, stop = self.values.shape[1], self.round_end
-        request = self.group.request(self.design.table.part(start, stop))
-        if self.drawn is None:
+    def request(self, table: CoalitionTable | None = None) -> Request:
+        """Return the request for some coalitions, by default those that the round still needs."""
+        group, start, stop = self.group, self.values.shape[1], self.round_end
+        every, counts = self.design.table.coalitions, self.design.table.counts
+        left = CoalitionTable(every[:, start:stop], np.clip(counts, start, stop) - start)
+        request = Request(group.rows, table or left)
+        everyone = np.tile(np.arange(group.n_game_players), (len(group.rows), 1))
+        if not np.array_equal(group.players, everyone):
+            request = replace(request, players=group.players, n_players=group.n_game_players)
+        if self.drawn is None or table is not None:
             return request
         return DrawnRequest(**vars(request), drawn=self.drawn[:, start:stop])
 
@@ -360,28 +359,14 @@ class GroupDesigns:
 
     def design_for(self, group: RowGroup) -> Design:
         """Return the design of a group, or of its only row."""
-        key: Hashable = group.n_players, group.has_gradients, group.n_beside_values
+        n_players, budget = group.n_players, self.budgets[group.n_players]
+        key: Hashable = n_players, group.has_gradients, group.n_beside_values
         if group.graph is not None:
             key = (group.graph, group.players[0].tobytes())
         # Threads share the designs: another one may clear them meanwhile.
         if (shared := self._shared.get(key)) is not None:
             return shared
-        design = self._make(group, must_draw=key in self._drawn_keys)
-        is_shared = group.scores is None and group.distances is None
-        if is_shared and (group.own_words is None or design.is_whole):
-            if len(self._shared) >= _MOST_SHARED:
-                self._shared.clear()
-            self._shared[key] = design
-        else:
-            self._drawn_keys.add(key)
-        return design
-
-    def _make(self, group: RowGroup, must_draw: bool) -> Design:
-        n_players, budget = group.n_players, self.budgets[group.n_players]
-        if budget.enumerates_now:
-            return full_design(n_players, group.known)
-        limit, estimator, rng = budget.limit, self.estimator, group.generator(self.settings.seed)
-        n_beside = group.n_beside_values
+        limit, estimator, n_beside = budget.limit, self.estimator, group.n_beside_values
         if group.has_gradients:  # at the ends, and in the middle at least
             n_beside += Passes.cost(group.known_values.shape[2])
         else:
@@ -393,7 +378,7 @@ class GroupDesigns:
             n_players=n_players,
             budget=min(limit, 2**n_players),
             planned=min(budget.first_check, 2**n_players),
-            rng=rng,
+            rng=group.generator(self.settings.seed),
             known=group.known,
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
@@ -402,14 +387,17 @@ class GroupDesigns:
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
             interactions=self.settings.interactions,
-            must_draw=must_draw,
+            must_draw=key in self._drawn_keys,
             n_outputs=group.known_values.shape[2],
             has_gradients=group.has_gradients,
         )
         try:
-            if self.estimator.needs_graph:
-                return _design_on_graph(self.estimator, request, group.own_words is None)
-            design: Design = estimator.design(request)
+            if budget.enumerates_now:
+                design: Design = full_design(n_players, group.known)
+            elif estimator.needs_graph:
+                design = _design_on_graph(estimator, request, group.own_words is None)
+            else:
+                design = estimator.design(request)
         except DesignMemoryError as error:
             raise memory_error(n_players, self.settings) from error
         except BudgetError as error:
@@ -420,4 +408,11 @@ class GroupDesigns:
                 if request.budget < min(given, 2**n_players):
                     context += f" and pays, with repeated draws, for {request.budget} coalitions"
             raise BudgetError(f"{context}: {self.settings.name} {error}") from error
+        is_shared = group.scores is None and group.distances is None
+        if is_shared and (group.own_words is None or design.is_whole):
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            self._shared[key] = design
+        else:
+            self._drawn_keys.add(key)
         return design

@@ -18,8 +18,9 @@ from ..estimators.protocol import Design, Estimator
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from .designs import PendingRows, RowGroup
+from .passes import usable
 from .run import CallBudget, Run
-from .settings import RowBudget, Settings, budget_for, checked_budgets, estimation_cost
+from .settings import Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
 
 _MORE_FOR_SINGLES = 2
@@ -306,21 +307,17 @@ class DrawnRun(Run):
     drawing: Drawing = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check the arguments; the game is that of single draws."""
+        """Check the arguments; budgets are those of coalitions, and the game that of draws."""
+        self.estimator = usable(self.game, self.estimator, self.settings)
+        for size, plan in self.drawing.plans.items():
+            settings = replace(self.settings, budget=plan.n_coalitions)
+            self.budgets |= checked_budgets(np.array([size]), self.estimator, settings)
         super().__post_init__()
         draws, game = self.drawing.draws, self.game
         self.n_draws = draws.n_draws
         self.evaluated_game = SingleDraws(game, draws.n_draws, draws.is_background)
         if game.draws_values:
             self.evaluated_game = game.repeated(draws.n_draws)
-
-    def checked_budgets(self) -> dict[int, RowBudget]:
-        """Return those of coalitions that the draws leave."""
-        budgets: dict[int, RowBudget] = {}
-        for size, plan in self.drawing.plans.items():
-            settings = replace(self.settings, budget=plan.n_coalitions)
-            budgets |= checked_budgets(np.array([size]), self.estimator, settings)
-        return budgets
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
         """Return the draws of no and of all players, (R, 2, D · K), and their means, (R, 2, K)."""

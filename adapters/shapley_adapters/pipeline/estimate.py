@@ -17,10 +17,11 @@ from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import Costs, Plan, expected_error, named, warn_of_long_call
-from .one_round import checked, estimate_round, run_of
-from .passes import usable
+from .one_round import estimate_round, run_of
+from .passes import obstacle_to_gradients, usable
 from .result import Estimate, Seconds
 from .run import CallBudget, Run
+from .run_warnings import SmallBudget
 from .settings import Settings, checked_budgets
 from .solutions import check_interactions
 
@@ -89,20 +90,53 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     started, used = perf_counter(), game.usage  # of a remote model
     if used is not None:  # whose limits and counts are those of one process
         settings = replace(settings, n_jobs=1)
-    result = checked(*_estimated(game, estimator, settings, started))
+    if estimator.candidates or settings.max_seconds is not None:
+        result, run = _estimate_by_costs(game, estimator, settings, started)
+    else:
+        result, run = estimate_round(game, estimator, settings)
+    settings = run.settings
+    # The warning of a small budget is about the rows with most players.
+    for n_players, budget in sorted(run.budgets.items(), reverse=True):
+        of_size = (run.n_active == n_players) & ~run.has_gradients
+        useful = 0 if settings.is_for_training else run.estimator.useful_budget(n_players)
+        if of_size.any() and not budget.enumerates_now and budget.limit < useful:
+            total, n_rows = float(result.prior_shares[of_size].sum()), int(of_size.sum())
+            run.warnings.small_budget = SmallBudget(n_players, budget.limit, useful, n_rows, total)
+            break
+    run.warnings.warn(game.n_rows, settings)
+    if not settings.is_for_training:
+        if run.noise.difference is not None:
+            run.noise.difference.warn()
+        choice = result.choice
+        why = run.why_values_alone or obstacle_to_gradients(run, estimator)
+        n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
+        if n_useless and not why:
+            why = f"gradients are zero for some feature, or not finite (rows: {n_useless})"
+        if why:
+            choice = "; ".join(filter(None, [choice, f"values alone: {why}"]))
+        result = replace(
+            result,
+            budget=settings.budget,
+            choice=choice,
+            check_evaluations=run.noise.n_evaluations,
+            rounding=game.rounding,
+            errors_cancel=settings.independent_rows
+            and not game.draws_values  # all rows share the draws without any player
+            and run.estimator.is_unbiased
+            and run.warnings.small_budget is None,
+        )
     if used is not None and game.usage is not None:
         result = replace(result, usage=game.usage - used)
     return result if settings.interactions is None else result.with_semivalues()
 
 
-def _estimated(
+def _estimate_by_costs(
     game: Game, estimator: Estimator[Any], settings: Settings, started: float
 ) -> tuple[Estimate, Run]:
-    """Return the estimate of a call that `started` then, and the run for `checked`."""
+    """Return the estimate of a call that `started` then, by what costs allow, and its run."""
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
-    if not estimator.candidates and settings.max_seconds is None:
-        return estimate_round(game, estimator, settings)
+    # Those with gradients count where these may be of use.
     candidates = [usable(game, one, settings) for one in estimator.candidates or (estimator,)]
     if settings.interactions is not None:  # the errors to expect are those of Shapley values
         candidates = candidates[:1]

@@ -25,7 +25,7 @@ from .drawing import DrawnRun, can_be_random, for_random_model, repeated_drawing
 from .repetition import Repetition
 from .result import Estimate, Seconds
 from .run import Run
-from .run_warnings import RunWarnings, SmallBudget
+from .run_warnings import RunWarnings
 from .settings import MANY_ENTRIES, Settings
 
 # tqdm's default smoothing weighs the last steps most: after a pause, in which an estimator solves
@@ -57,78 +57,73 @@ def estimate_round(
 ) -> tuple[Estimate, Run]:
     """Estimate all rows with a budget for each, which does not depend on the time.
 
-    Values in `memory` are not computed again. The run is for `checked`, unless a further round
-    takes the place of this one. If gradients fail where they may, it begins again without them.
+    Values in `memory` are not computed again. The run has what `estimate` warns of, unless a
+    further round takes its place. If gradients fail where they may, it begins again without them.
     """
+    started = perf_counter()
+    run = run_of(game, estimator, settings, memory)
+    of_run, known = run.settings, run.memory
+    n_workers = n_workers_for(of_run.n_jobs, game.n_rows)
+    is_counted = not (run.estimator.needs_graph or run.has_draws)
+    delay = of_run.progress_delay
     try:
-        return _estimate_round(game, estimator, settings, memory)
+        with tqdm(
+            total=int(run.most_evaluations().sum()) if is_counted else None,
+            desc=of_run.name,
+            unit=" evaluations",
+            delay=delay or 0,
+            disable=delay is None,
+            **BY_MEAN_SPEED,
+        ) as bar:
+            used = game.usage
+            advance = bar.update if used is None else partial(_advance, bar, game, used)
+            evaluate = Evaluator(
+                run.evaluated_game, of_run.batch_size, advance, is_timed=True, memory=known
+            )
+            ask_again = Evaluator(game, of_run.batch_size, spent=evaluate.spent)
+            if n_workers > 1:  # an error says which row it is, before the workers and in them
+                name_row = partial(_raise_with_row, game, n_draws=run.n_draws)
+                evaluate = replace(evaluate, on_error=name_row)
+                ask_again = replace(ask_again, on_error=partial(_raise_with_row, game))
+            evaluated, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
+            seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
+            active = run.active
+            if run.has_gradients.any():  # whose values may be those of another function
+                active = active & run.has_gradients[:, None]
+            noise = Repetition.from_first_row(ask_again, active, ends, of_run)
+            if (differs := noise.difference) is not None and run.has_gradients.any():
+                raise DerivativeError(
+                    f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for "
+                    "the same input. It is random, its rows influence each other, or it computes "
+                    "otherwise with gradients, as nn.TransformerEncoder does with padding. Pass "
+                    "gradients=False."
+                )
+            is_random = noise.difference is not None and noise.difference.cause != "influence"
+            if is_random and can_be_random(run):
+                run = for_random_model(run)
+                evaluate = replace(evaluate, game=run.evaluated_game, memory=None, timed_sizes={})
+                evaluated, ends = run.evaluated_ends(evaluate)
+            run.noise = replace(noise, may_continue=noise.may_continue and not run.has_draws)
+            run.largest = np.abs(ends).max(initial=0.0)
+            budget = run.budgets[max(run.budgets)]
+            n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
+            has_no_forecast = run.has_draws or run.estimator.needs_graph or budget.enumerates_now
+            is_quiet = of_run.is_for_training or known is not None or has_no_forecast
+            if n_entries > MANY_ENTRIES and not (is_quiet or first_row() is not None):
+                costs = Costs(game, of_run, run.active, n_outputs=ends.shape[2])
+                warn_of_long_call(costs, Plan(run.estimator, budget.limit))
+            result = run.blank_estimate(ends)
+            if n_workers == 1:
+                run.estimate_rows(0, game.n_rows, evaluated, evaluate, result)
+            else:
+                _estimate_in_workers(run, n_workers, evaluated, evaluate, seconds, result)
+            bar.total = bar.n  # designs may leave a few evaluations of the budget
     except DerivativeError as error:
         if estimator.values_alone is None:
             raise
-        result, run = _estimate_round(game, estimator.values_alone, settings, memory)
+        result, run = estimate_round(game, estimator.values_alone, settings, memory)
         run.why_values_alone = str(error).removesuffix(" Pass gradients=False.")
         return result, run
-
-
-def _estimate_round(
-    game: Game, estimator: Estimator[Any], settings: Settings, memory: ValueMemory | None
-) -> tuple[Estimate, Run]:
-    started = perf_counter()
-    run = run_of(game, estimator, settings, memory)
-    settings, memory = run.settings, run.memory
-    n_workers = n_workers_for(settings.n_jobs, game.n_rows)
-    is_counted = not (run.estimator.needs_graph or run.has_draws)
-    delay = settings.progress_delay
-    with tqdm(
-        total=int(run.most_evaluations().sum()) if is_counted else None,
-        desc=settings.name,
-        unit=" evaluations",
-        delay=delay or 0,
-        disable=delay is None,
-        **BY_MEAN_SPEED,
-    ) as bar:
-        used = game.usage
-        advance = bar.update if used is None else partial(_advance, bar, game, used)
-        evaluate = Evaluator(
-            run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
-        )
-        ask_again = Evaluator(game, settings.batch_size, spent=evaluate.spent)
-        if n_workers > 1:  # an error says which row it is, before the workers and in them
-            name_row = partial(_raise_with_row, game, n_draws=run.n_draws)
-            evaluate = replace(evaluate, on_error=name_row)
-            ask_again = replace(ask_again, on_error=partial(_raise_with_row, game))
-        evaluated, ends = run.evaluated_ends(evaluate)  # (R, 2, K)
-        seconds = evaluate.spent[0] / max(1, 2 * game.n_rows)
-        active = run.active
-        if run.has_gradients.any():  # whose values may be those of another function
-            active = active & run.has_gradients[:, None]
-        noise = Repetition.from_first_row(ask_again, active, ends, settings)
-        if (differs := noise.difference) is not None and run.has_gradients.any():
-            raise DerivativeError(
-                f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for the "
-                "same input. It is random, or its rows influence each other. Pass gradients=False."
-            )
-        is_random = noise.difference is not None and noise.difference.cause != "influence"
-        if is_random and can_be_random(run):
-            run = for_random_model(run)
-            evaluate = replace(evaluate, game=run.evaluated_game, memory=None, timed_sizes={})
-            evaluated, ends = run.evaluated_ends(evaluate)
-        run.noise = replace(noise, may_continue=noise.may_continue and not run.has_draws)
-        run.largest = np.abs(ends).max(initial=0.0)
-        budget = run.budgets[max(run.budgets)]
-        n_entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
-        has_no_forecast = run.has_draws or run.estimator.needs_graph
-        is_quiet = settings.is_for_training or memory is not None or first_row() is not None
-        if n_entries > MANY_ENTRIES and not (budget.enumerates_now or has_no_forecast or is_quiet):
-            costs = Costs(game, settings, run.active, n_outputs=ends.shape[2])
-            warn_of_long_call(costs, Plan(run.estimator, budget.limit))
-        result = run.blank_estimate(ends)
-        if n_workers == 1:
-            for rows in run.blocks(0, game.n_rows, evaluated.shape[2]):
-                run.estimate_block(rows, evaluated[rows], evaluate, result)
-        else:
-            _estimate_in_workers(run, n_workers, evaluated, evaluate, seconds, result)
-        bar.total = bar.n  # designs may leave a few evaluations of the budget
     of_model = evaluate.spent[0] if n_workers == 1 else np.nan
     seconds_of = Seconds(of_model, perf_counter() - started - of_model)
     return replace(result, seconds=seconds_of), run
@@ -138,41 +133,6 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
     """Move the bar, and show what a remote model was used for."""
     bar.set_postfix_str(str(game.usage - before), refresh=False)
     bar.update(n_evaluations)
-
-
-def checked(result: Estimate, run: Run) -> Estimate:
-    """Warn of what the run has found, and return the result with the cost of looking for noise."""
-    game, settings = run.game, run.settings
-    for n_players, budget in sorted(run.budgets.items(), reverse=True):
-        of_size = (run.n_active == n_players) & ~run.has_gradients
-        useful = 0 if settings.is_for_training else run.estimator.useful_budget(n_players)
-        if of_size.any() and not budget.enumerates_now and budget.limit < useful:
-            total = float(result.prior_shares[of_size].sum())
-            n_rows = int(of_size.sum())
-            run.warnings.small_budget = SmallBudget(n_players, budget.limit, useful, n_rows, total)
-            break
-    run.warnings.warn(game.n_rows, settings)
-    if settings.is_for_training:
-        return result
-    if run.noise.difference is not None:
-        run.noise.difference.warn()
-    choice, why = result.choice, run.why_values_alone
-    n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
-    if n_useless and not why:
-        why = f"gradients are zero for some feature, or not finite (rows: {n_useless})"
-    if why:
-        choice = "; ".join(filter(None, [choice, f"values alone: {why}"]))
-    return replace(
-        result,
-        budget=settings.budget,
-        choice=choice,
-        check_evaluations=run.noise.n_evaluations,
-        rounding=game.rounding,
-        errors_cancel=settings.independent_rows
-        and not game.draws_values  # all rows share the draws without any player
-        and run.estimator.is_unbiased
-        and run.warnings.small_budget is None,
-    )
 
 
 def _estimate_in_workers(
@@ -246,8 +206,7 @@ def _estimate_part(
     result = run.blank_estimate(run.means_of_ends(ends))
     try:
         count(0)
-        for rows in run.blocks(*part, ends.shape[2]):
-            run.estimate_block(rows, ends[rows - part[0]], evaluate, result, part[0])
+        run.estimate_rows(*part, ends, evaluate, result)
     except ShapleyExtError as error:
         stop.end(error)  # the others need not go on
         raise

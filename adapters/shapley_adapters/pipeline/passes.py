@@ -12,8 +12,9 @@ from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import DerivativeError, InvalidArgumentError, row_number
 from ..estimators.protocol import Estimator, Passes
 from ..games.evaluation import Evaluator
-from ..games.game import Game
-from .designs import PendingRows
+from ..games.game import NO_MODULE, Game
+from .designs import PendingRows, RowGroup
+from .repetition import ROUNDINGS
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -27,6 +28,26 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     # In training mode, values may be random.
     has_obstacle = game.is_in_training_mode or game.derivative_obstacle is not None
     return estimator.values_alone if has_obstacle or _needs_values(game, settings) else estimator
+
+
+def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
+    """Return what of the game was in the way of gradients; "" if nothing was, or none were wanted.
+
+    That a model is none of torch is no news.
+    """
+    asked = (estimator.candidates or (estimator,))[0]
+    are_wanted = asked.values_alone is not None and any(
+        asked.uses_gradients(n_players, budget.limit) and not budget.enumerates_now
+        for n_players, budget in run.budgets.items()
+        if n_players
+    )
+    game = run.game
+    if not are_wanted or _needs_values(game, run.settings):
+        return ""
+    if game.is_in_training_mode:
+        return "the model is in training mode"
+    obstacle = game.derivative_obstacle
+    return "" if obstacle in (None, NO_MODULE) else str(obstacle)
 
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
@@ -54,10 +75,11 @@ def _needs_values(game: Game, settings: Settings) -> str:
 
 def passes_at_ends(
     run: Run, rows: IntArray, evaluate: Evaluator
-) -> tuple[Passes, BoolArray, str | None]:
+) -> tuple[Passes, BoolArray, BoolArray, str | None]:
     """Return the passes of some rows at the values of all players and of none; which are of use.
 
-    Also why no backward pass was run; None if all were.
+    Also which players, (R, M), may change values nevertheless, because they have no slope there,
+    and why no backward pass was run; None if all were.
 
     Raises
     ------
@@ -68,11 +90,52 @@ def passes_at_ends(
     degrees = np.tile(ends, (len(rows), 1, 1))
     is_required = run.estimator.values_alone is None
     values, slopes, obstacle = _evaluated(run, rows, degrees, evaluate, is_required)
+    are_finite = np.isfinite(values).all(axis=(1, 2))
+    if not are_finite.all():  # inputs may be infinite where their values are not
+        raise DerivativeError(
+            f"The values of row {row_number(rows[int(np.argmin(are_finite))])} are not finite "
+            "where they are differentiated, between absent and present inputs. Pass "
+            "gradients=False."
+        )
     are_usable = _are_usable(rows, slopes, is_required)
-    if not is_required:  # a column of categories changes the values, and has no slope anywhere
-        has_slope = slopes.any(axis=(1, 3))
-        are_usable &= (has_slope | ~run.active[rows]).all(axis=1)
-    return Passes(ends, values, slopes), are_usable, obstacle
+    are_flat = run.active[rows] & ~slopes.any(axis=(1, 3)) & are_usable[:, None]
+    return Passes(ends, values, slopes), are_usable, are_flat, obstacle
+
+
+def with_flat_players(run: Run, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+    """Return rows with the values of the players who have no slope, and those of all others.
+
+    A column of categories changes the values, and has no slope anywhere: such rows have gradients
+    no more. A token that a network leaves out changes nothing.
+
+    Raises
+    ------
+    DerivativeError
+        If these players change the values of a row, and gradients are required.
+    """
+    are_flat = run.are_flat[group.rows[0], group.players[0]]
+    if not are_flat.any():
+        return [group]
+    fewest = Passes.fewest_evaluations(group.known_values.shape[2]) + 2
+    if run.budgets[group.n_players].limit < fewest:
+        change_little = np.zeros(len(group.rows), dtype=bool)
+    else:
+        group, values = run.knowing(group, np.stack([are_flat, ~are_flat]), evaluate)
+        changes = np.abs(values[:, 2:] - values[:, :2]).max(axis=(1, 2))
+        rounding = ROUNDINGS * max(run.game.rounding, np.finfo(float).eps)
+        change_little = changes <= rounding * np.abs(values).max(axis=(1, 2))
+    if run.estimator.values_alone is None and not change_little.all():
+        bad = row_number(group.rows[int(np.argmin(change_little))])
+        raise DerivativeError(
+            f"{are_flat.sum()} features of row {bad} have no gradients, and may change its value: "
+            "the model detaches, rounds or compares them. Pass gradients=False."
+        )
+    run.has_gradients[group.rows] = change_little
+    parts = [
+        replace(group.subset_rows(change_little == has_gradients), has_gradients=has_gradients)
+        for has_gradients in (True, False)
+    ]
+    return [part for part in parts if len(part.rows)]
 
 
 def with_passes(
@@ -98,8 +161,7 @@ def with_passes(
     values, slopes = (np.concatenate(parts, axis=1) for parts in both)
     slopes = np.take_along_axis(slopes, players[:, None, :, None], axis=2)
     are_usable = _are_usable(rows, slopes, run.estimator.values_alone is None)
-    n_backward = np.full(len(rows), n_passes * values.shape[2])
-    group = replace(group.with_passes(n_passes), backward_passes=n_backward)
+    group = group.with_passes(n_passes)
     design = replace(design, passes=Passes(wanted.degrees, values, slopes))
     # The values of the first row have said whether the model is random.
     found = replace(pending, group=group, design=design, is_checked=True)
@@ -123,10 +185,11 @@ def _are_usable(rows: IntArray, slopes: FloatArray, is_required: bool) -> BoolAr
     are_usable = np.logical_and(are_finite, slopes.any(axis=(1, 2, 3)))
     if is_required and not are_usable.all():
         bad = int(np.argmin(are_usable))
-        kind = "zero everywhere" if np.isfinite(slopes[bad]).all() else "not finite"
+        kind = "not finite: an input or baseline is not, or the model is infinitely steep"
+        if np.isfinite(slopes[bad]).all():
+            kind = "zero everywhere: the model detaches, rounds or compares its inputs"
         raise DerivativeError(
-            f"The gradients of row {row_number(rows[bad])} are {kind}: the model detaches, rounds "
-            "or compares its inputs, or has no slope there. Pass gradients=False."
+            f"The gradients of row {row_number(rows[bad])} are {kind}. Pass gradients=False."
         )
     return are_usable
 

@@ -33,7 +33,7 @@ _FEWEST_AGAIN, _SHARE_AGAIN, _SHARE_OF_ROW = 4, 0.05, 0.03
 evaluations where that is more, and those of a row's values as a share of these. With 2 %, bars of
 noise in 5 % of the answers held .25 to .79; with 3 %, .80 to 1.0."""
 
-_ROUNDINGS = 8
+ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
 
@@ -148,7 +148,7 @@ class Repetition:
         is_known = settings.n_repeats > 1 or is_random or settings.is_for_training
         if is_known or not len(rows):
             return cls()
-        row, rounding = rows[:1], _ROUNDINGS * game.rounding
+        row, rounding = rows[:1], ROUNDINGS * game.rounding
         noise, between = max(_NOISE, rounding), max(_DIFFERENCE, rounding)
         if (ends[row] == np.round(ends[row])).all():
             return cls(may_continue=True, smallest=between)
@@ -212,7 +212,7 @@ class Repetition:
             with one_blas_thread():
                 repeated = most_surprising(rows.values, coalitions, counts, int(n_each.max()))
             chosen = coalitions[np.arange(len(coalitions))[:, None], repeated]
-            request = rows.group.request(CoalitionTable(chosen, n_each))
+            request = rows.request(CoalitionTable(chosen, n_each))
             samples.append((replace(rows, is_checked=True), request, repeated))
         answers = evaluate([request for _, request, _ in samples])
         for (rows, request, repeated), again in zip(samples, answers, strict=True):
@@ -273,6 +273,6 @@ def errors_of_repeated(pending: PendingRows) -> ValueErrors:
     answers[pending.repeated, 1] = pending.again
     drawn = np.zeros((1, len(values), 2), dtype=bool)
     drawn[:, :, 0], drawn[:, pending.repeated, 1] = True, True
-    table = pending.design.table.part(0, len(values))
+    table = pending.design.table.first(len(values))
     draws = Draws(2, is_background=False)
     return draws.means(answers.reshape(1, len(values), -1), table, drawn)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.reading import Structure, graphs_of_rows
 from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
-from .passes import passes_at_ends, refuse_what_needs_values, usable, with_passes
+from .passes import passes_at_ends, refuse_what_needs_values, usable, with_flat_players, with_passes
 from .repetition import Repetition, errors_of_repeated
 from .result import Estimate, blank_estimate
 from .run_warnings import RunWarnings
@@ -90,6 +90,8 @@ class Run:
         Those at the values of all players and of none; of rows that are not drawn, any numbers.
     has_gradients : array, (R,)
         Whether the gradients of a row are of use.
+    are_flat : array, (R, M)
+        The players who have no slope at the values of all players and of none.
     why_values_alone : str
         Why gradients that are wanted are not used.
     """
@@ -107,7 +109,7 @@ class Run:
     evaluated_game: Game = field(init=False)
     n_draws: int = field(default=1, init=False)
     n_active: IntArray = field(init=False)
-    budgets: dict[int, RowBudget] = field(init=False)
+    budgets: dict[int, RowBudget] = field(default_factory=dict, init=False)
     traced_limit: int | None = field(default=None, init=False)
     blank_estimate: Callable[[ValueArray], Estimate] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
@@ -117,6 +119,7 @@ class Run:
     asks_gradients: BoolArray = field(init=False)
     end_passes: Passes | None = field(default=None, init=False)
     has_gradients: BoolArray = field(init=False)
+    are_flat: BoolArray = field(init=False)
     why_values_alone: str = field(default="", init=False)
     _graphs: Sequence[Structure] = ()
     own_words: npt.NDArray[np.uint32] | None = None
@@ -127,6 +130,7 @@ class Run:
         self.estimator = usable(self.game, self.estimator, settings)
         self.n_active = self.active.sum(axis=1)
         self.has_gradients = np.zeros(len(self.active), dtype=bool)
+        self.are_flat = np.zeros_like(self.active)
         if settings.independent_rows:
             self.own_words = as_words(self.game.row_fingerprints())
         has_graph = self.estimator.needs_graph or settings.graph is not None
@@ -139,7 +143,7 @@ class Run:
                 )
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
-        self.budgets = self.checked_budgets()
+        self.budgets = self.budgets or checked_budgets(self.n_active, self.estimator, settings)
         asks = {
             size: size > 0
             and not budget.enumerates_now
@@ -170,10 +174,6 @@ class Run:
             with one_blas_thread():
                 for group in self.groups(np.argmax(self.n_active, keepdims=True), _NO_ENDS):
                     self.designs.design_for(group)
-
-    def checked_budgets(self) -> dict[int, RowBudget]:
-        """Return the budget for each number of active players, before anything is evaluated."""
-        return checked_budgets(self.n_active, self.estimator, self.settings)
 
     def means_of_ends(self, evaluated: ValueArray) -> ValueArray:
         """Return the values of no and of all players, (R, 2, K), as `evaluated_ends` has them."""
@@ -208,13 +208,14 @@ class Run:
         if not asks.any():
             (ends,) = evaluate([Request(rows, table)])
             return ends, ends
-        of_asked, are_usable, obstacle = passes_at_ends(self, rows[asks], evaluate)
+        of_asked, are_usable, are_flat, obstacle = passes_at_ends(self, rows[asks], evaluate)
         passes = of_asked.subset_rows(np.cumsum(asks) - 1)
         ends = passes.values[:, ::-1].copy()
         if not asks.all():
             (ends[~asks],) = evaluate([Request(rows[~asks], table)])
         if obstacle is None:
             self.end_passes, self.has_gradients[asks] = passes, are_usable
+            self.are_flat[asks] = are_flat
         else:
             self.why_values_alone = obstacle
         return ends, ends
@@ -249,61 +250,54 @@ class Run:
                     evaluations[group.rows] = design.table.counts
         return CallBudget(evaluations, evaluations * self.game.n_backgrounds)
 
-    def blocks(self, start: int, stop: int, n_outputs: int) -> Iterator[IntArray]:
-        """Yield the rows from `start` to `stop`, in blocks whose coalitions fit into memory."""
+    def estimate_rows(
+        self, start: int, stop: int, ends: ValueArray, evaluate: Evaluator, result: Estimate
+    ) -> None:
+        """Estimate the rows from `start` to `stop`, and write their attributions into the result.
+
+        They are estimated in blocks whose coalitions fit into memory. `ends` and `result` are those
+        of the rows from `start` on.
+        """
         n_players = self.active.shape[1]
         n_evaluations = max(budget.limit for budget in self.budgets.values())
-        row_bytes = n_evaluations * (8 * n_players + 24 * n_outputs)
+        row_bytes = n_evaluations * (8 * n_players + 24 * ends.shape[2])
         if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
             row_bytes *= _OWN_DESIGN
         size = int(max(1, _BLOCK_BYTES // (row_bytes * self.n_arrays)))
+        record = partial(self.record, result, start)
         for first in range(start, stop, size):
-            yield np.arange(first, min(first + size, stop))
-
-    def estimate_block(
-        self,
-        rows: IntArray,
-        ends: ValueArray,
-        evaluate: Evaluator,
-        result: Estimate,
-        first_row: int = 0,
-    ) -> None:
-        """Estimate some rows, and write their attributions into the result.
-
-        `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
-        """
-        groups = self.groups(rows, ends, evaluate)
-        if self.estimator.score_source is not None:
-            groups = [part for group in groups for part in scored(self, group, evaluate)]
-        record = partial(self.record, result, first_row)
-        # BLAS is limited once for all rows, also where each has a design.
-        with one_blas_thread():
-            pending = [of_group for group in groups for of_group in self.start(group)]
-        if self.end_passes is not None:
-            passes = self.end_passes
-            pending = [
-                part for rows in pending for part in with_passes(self, rows, passes, evaluate)
-            ]
-        while pending:
-            # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([of_group.request() for of_group in pending])
-            self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
-            pending = [
-                replace(rows, values=np.concatenate([rows.values, new], axis=1))
-                if new.shape[1]  # all of its values may be known
-                else rows
-                for rows, new in zip(pending, values, strict=True)
-            ]
-            if self.noise.may_continue:
-                pending = self.noise.checked(pending, evaluate, self.largest)
+            rows = np.arange(first, min(first + size, stop))
+            groups = self.groups(rows, ends[rows - start], evaluate)
+            if self.estimator.score_source is not None:
+                groups = [part for group in groups for part in scored(self, group, evaluate)]
+            # BLAS is limited once for all rows, also where each has a design.
             with one_blas_thread():
+                pending = [of_group for group in groups for of_group in self.start(group)]
+            if self.end_passes is not None:
+                passes = self.end_passes
                 pending = [
-                    unfinished
-                    for of_group in pending
-                    for unfinished in self._finish_round(of_group, record)
+                    part for rows in pending for part in with_passes(self, rows, passes, evaluate)
                 ]
+            while pending:
+                # All groups in one go, so that batches are full although a group has few rows.
+                values = evaluate([of_group.request() for of_group in pending])
+                self.largest = max(self.largest, *(np.abs(new).max(initial=0.0) for new in values))
+                pending = [
+                    replace(rows, values=np.concatenate([rows.values, new], axis=1))
+                    if new.shape[1]  # all of its values may be known
+                    else rows
+                    for rows, new in zip(pending, values, strict=True)
+                ]
+                if self.noise.may_continue:
+                    pending = self.noise.checked(pending, evaluate, self.largest)
+                with one_blas_thread():
+                    pending = [
+                        unfinished
+                        for of_group in pending
+                        for unfinished in self._finish_round(of_group, record)
+                    ]
 
     def groups(
         self, rows: IntArray, ends: ValueArray, evaluate: Evaluator | None = None
@@ -318,7 +312,8 @@ class Run:
         indices_of: dict[Any, list[int]] = {}
         for index in np.flatnonzero(self.n_active[rows]).tolist():
             row = rows[index]
-            key: Any = int(self.n_active[row]), bool(self.has_gradients[row])
+            are_flat = self.are_flat[row, active[index]].tobytes()
+            key: Any = int(self.n_active[row]), bool(self.has_gradients[row]), are_flat
             if on_graphs:
                 key = self._graphs[row], active[index].tobytes()
             indices_of.setdefault(key, []).append(index)
@@ -338,7 +333,7 @@ class Run:
             )
             if self.end_passes is not None and self.asks_gradients[rows[of_group[0]]]:
                 group = group.with_passes(2)
-            groups.append(group)
+            groups += [group] if evaluate is None else with_flat_players(self, group, evaluate)
         if self._graphs and not on_graphs:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self.own_words is None:

@@ -326,11 +326,14 @@ def checked_budgets(
         If a budget is too small for a row, or its design needs more memory than there is.
     """
     budgets = {size: budget_for(size, estimator, settings) for size in np.unique(n_active).tolist()}
-    if estimator.needs_graph:
-        _check_memory(budgets[max(budgets)], estimator, settings)
-        return budgets
     for n_players, budget in budgets.items():
-        if budget.can_enumerate and n_players > MAX_PLAYERS:
+        n_evaluations = min(budget.limit, 2**n_players)  # no coalition is evaluated twice
+        if estimator.needs_graph:
+            if n_players < max(budgets):
+                continue
+            # A small graph may need less than a large budget pays for.
+            n_evaluations = min(n_evaluations, default_budget(n_players))
+        elif budget.can_enumerate and n_players > MAX_PLAYERS:
             raise BudgetError(
                 f"{settings.budget_text(settings.budget)} pays for all 2^{n_players} = "
                 f"{2**n_players} coalitions of a row of {n_players} players, but enumeration is "
@@ -338,9 +341,9 @@ def checked_budgets(
                 f"are drawn; the default is {default_budget(n_players)}. {settings.fewer_players} "
                 "for exact values."
             )
-        if budget.enumerates_now:
+        elif budget.enumerates_now:
             continue
-        if budget.limit < budget.minimum:
+        elif budget.limit < budget.minimum:
             exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
             raise BudgetError(
                 f"{settings.budget_text(settings.budget)} is too small: {settings.name} needs at "
@@ -348,29 +351,20 @@ def checked_budgets(
                 f"{' to estimate standard errors' if settings.with_errors else ''}{exact}.",
                 budget.minimum,
             )
-        _check_memory(budget, estimator, settings)
-    return budgets
-
-
-def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> None:
-    """Refuse so many players, or so large a budget, that memory does not suffice."""
-    n_players = budget.n_players
-    n_evaluations = min(budget.limit, 2**n_players)  # no coalition is evaluated twice
-    if estimator.needs_graph:  # a small graph may need less than a large budget pays for
-        n_evaluations = min(n_evaluations, default_budget(n_players))
-    needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
-    without = needed / 2**30
-    if settings.interactions is not None:
-        needed += estimator.interaction_memory(n_players, n_evaluations, settings.interactions)
-    if needed > limit:
-        remedy = f"{settings.fewer_players}, or lower {settings.limit_name}."
+        needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
+        without = needed / 2**30
         if settings.interactions is not None:
-            remedy += f" Without interactions, it needs about {without:.3g} GiB."
-        raise BudgetError(
-            f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
-            f"players and {n_evaluations} evaluations per row. At most {limit / 2**30:.3g} GiB, "
-            f"half of the memory, may be used. {remedy}"
-        )
+            needed += estimator.interaction_memory(n_players, n_evaluations, settings.interactions)
+        if needed > limit:
+            remedy = f"{settings.fewer_players}, or lower {settings.limit_name}."
+            if settings.interactions is not None:
+                remedy += f" Without interactions, it needs about {without:.3g} GiB."
+            raise BudgetError(
+                f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
+                f"players and {n_evaluations} evaluations per row. At most "
+                f"{limit / 2**30:.3g} GiB, half of the memory, may be used. {remedy}"
+            )
+    return budgets
 
 
 def memory_error(n_players: int, settings: Settings) -> BudgetError:

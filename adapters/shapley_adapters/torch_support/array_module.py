@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,7 @@ def _kind(layer: torch.nn.Module) -> type:
 
 def _changes_in_training(layer: torch.nn.Module) -> bool:
     kind, name = _kind(layer), _name(layer)
-    if not layer.training:
+    if not getattr(layer, "training", False):  # frozen script modules have none
         return False
     if issubclass(kind, _DROP_OUT):
         return float(getattr(layer, "p", getattr(layer, "dropout", 0.0))) > 0
@@ -130,6 +130,9 @@ def wrapping_advice(output: Any) -> str:
 
 class ArrayModule:
     """A torch module that takes and returns arrays, and computes in its precision on its device."""
+
+    has_derivatives: ClassVar[bool] = True
+    """Whether a game may differentiate it, if its inputs are between rows and background."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
@@ -202,6 +205,7 @@ class ArrayModule:
         presence: torch.Tensor,
         shape: tuple[int, ...],
         weights: FloatArray | None = None,
+        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """Return outputs at points between the background and the inputs, averaged over the former.
 
@@ -219,21 +223,40 @@ class ArrayModule:
             Shape of one input of the module, with D numbers.
         weights : array, (B,), optional
             Weight of each background row, with sum 1; by default they are equal.
+        reduce : callable, optional
+            What is made of the outputs, (P, B, K), in place of their averages.
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
-        # lerp is exact at both ends, which matters for models that compare or round their inputs.
-        points = torch.lerp(start, end, presence.gather(1, column)[:, None])  # (P, B, D)
+        degree = presence.gather(1, column)[:, None].to(start)  # without parameters, others
+        points = interpolated(start, end, degree)  # (P, B, D)
         outputs = self.module(points.reshape(-1, *shape))
         if not isinstance(outputs, torch.Tensor):
             raise ModelOutputError(f"The model must return a tensor; {wrapping_advice(outputs)}")
         if not outputs.is_floating_point():
             raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
         of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
+        if reduce is not None:
+            return reduce(of_background)
         averages: torch.Tensor = of_background.mean(dim=1)
         if weights is not None:
             averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
         return averages
+
+
+def interpolated(start: torch.Tensor, end: torch.Tensor, degree: torch.Tensor) -> torch.Tensor:
+    """Return the points between start and end, at degrees of the latter from 0 to 1.
+
+    They are exact at both ends, which matters to models that compare or round their inputs. Where
+    nothing is between, as beside missing or infinite numbers, they are the nearer end, and have an
+    infinite slope.
+    """
+    is_line = torch.isfinite(end - start)
+    if is_line.all():
+        return torch.lerp(start, end, degree)
+    points = torch.lerp(start.where(is_line, 0), end.where(is_line, 0), degree)
+    jump = torch.where(is_line, 1, degree - degree.detach()).sqrt()  # 0 where there is no line
+    return torch.where(is_line, points, torch.where(degree > 1 / 2, end, start) + jump)
 
 
 def _precision_without_parameters(module: torch.nn.Module) -> torch.dtype | None:

@@ -216,8 +216,8 @@ plt.show()
 # -------------------------
 # In the transformer, slopes at whole words say little about the step from padding to a word. The
 # table shows it: integrated gradients are farther off than an answer of 0, and gradients gain
-# little on values. Where passes cost less than our own work, ``gradients=False`` takes a third to
-# a half of its time. Interactions, graphs and several outputs are explained by values alone.
+# little on values. Where passes cost less than our own work, ``gradients=False`` saves a tenth to a
+# half of the time. Interactions, graphs and several outputs are explained by values alone.
 
 # %%
 # What to read next

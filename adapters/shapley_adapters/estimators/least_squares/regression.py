@@ -261,14 +261,21 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         """Enumerate some sizes, and draw coalitions of the other sizes; or draw orders."""
         if self._has_few(request.n_players, request.budget, request.needs_errors):
             return draw_orders(request, self.paired)
-        n_players = request.n_players
-        unit_size = 2 if self.paired else 1
+        unit_size, rng = 2 if self.paired else 1, request.rng
         n_planned = (request.planned - 2) // unit_size
-        plan = _plan_sizes(n_players, self.sizes, n_planned, self.paired)
-        enumerated = _coalitions_of_small_sizes(n_players, plan.n_enumerated, self.paired)
+        plan = _plan_sizes(request.n_players, self.sizes, n_planned, self.paired)
+        enumerated = plan.enumerated
         n_draws = (request.budget - 2) // unit_size - len(enumerated)
-        draw = self._with_replacement if self.replacement else self._without_replacement
-        draws = draw(plan, n_draws, request.rng)
+        if self.replacement:
+            # Duplicates are free, so offer more draws than the budget covers without duplicates.
+            n_offered = 4 * n_draws if plan.drawn_sizes.size else 0
+            probabilities = plan.probability[plan.drawn_sizes - 1]
+            sizes = rng.choice(plan.drawn_sizes, size=n_offered, p=probabilities)
+            weights = plan.mass[sizes - 1] / plan.probability[sizes - 1]
+            members = random_subsets(sizes, plan.n_players, rng)
+            draws = _Draws(members, weights, np.full(n_offered, np.inf))
+        else:
+            draws = self._without_replacement(plan, n_draws, rng)
         first = np.concatenate([enumerated, draws.members])
         units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
         selection = select_units(request.known, pack(units)[None], request.budget)
@@ -285,15 +292,6 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
             stratum_sizes=np.concatenate([no_strata, draws.stratum_sizes])[:n],
             is_paired=self.paired,
         )
-
-    def _with_replacement(self, plan: _SizePlan, n_draws: int, rng: np.random.Generator) -> _Draws:
-        # Duplicates are free, so offer more draws than the budget covers without duplicates.
-        n_offered = 4 * n_draws if plan.drawn_sizes.size else 0
-        probabilities = plan.probability[plan.drawn_sizes - 1]
-        sizes = rng.choice(plan.drawn_sizes, size=n_offered, p=probabilities)
-        members = random_subsets(sizes, plan.n_players, rng)
-        weights = plan.mass[sizes - 1] / plan.probability[sizes - 1]
-        return _Draws(members, weights, np.full(n_offered, np.inf))
 
     def _without_replacement(
         self, plan: _SizePlan, n_draws: int, rng: np.random.Generator
@@ -443,15 +441,16 @@ class _Draws:
 
 @dataclass(frozen=True)
 class _SizePlan:
-    """The sizes that are enumerated, and the distribution and weights of the others.
+    """The coalitions of enumerated sizes, and the distribution and weights of the other sizes.
 
-    `mass` and `counts` are the kernel weight of each size 1, …, M − 1 and its number of
-    coalitions. `probability` is the probability that a draw has this size, 0 for enumerated sizes.
+    `enumerated` has one of each pair of complements, if these are evaluated together. `mass` and
+    `counts` are the kernel weight of each size 1, …, M − 1 and its number of coalitions.
+    `probability` is the probability that a draw has this size, 0 for enumerated sizes.
     `drawn_sizes` are the sizes with a positive probability.
     """
 
     n_players: int
-    n_enumerated: int
+    enumerated: CoalitionArray
     mass: FloatArray
     counts: FloatArray
     probability: FloatArray
@@ -468,15 +467,21 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
     counts = scipy.special.comb(n_players, all_sizes)
     probability = size_probabilities(n_players, sizes)
     n_free = n_affordable
-    n_enumerated = 0
+    enumerated = [np.zeros((0, n_players), dtype=bool)]
     for size in range(1, n_players // 2 + 1):
         pair = np.unique([size, n_players - size]) - 1
         n_units = counts[pair].sum() / (2 if paired else 1)
         share = probability[pair].sum() / probability.sum()
-        if n_units > n_free or (n_enumerated > 0 and n_free * share < n_units):
+        if n_units > n_free or (len(enumerated) > 1 and n_free * share < n_units):
             break
         n_free -= int(n_units)
-        n_enumerated = size
+        members = np.array(list(itertools.combinations(range(n_players), size)))
+        of_size = np.zeros((len(members), n_players), dtype=bool)
+        np.put_along_axis(of_size, members, True, axis=1)
+        if 2 * size == n_players:  # the complements of these have the same size
+            enumerated.append(of_size[of_size[:, 0]] if paired else of_size)
+        else:
+            enumerated += [of_size] if paired else [of_size, ~of_size]
         probability[pair] = 0.0
         if not probability.any():
             break
@@ -484,23 +489,8 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
     probability = probability / total if total > 0 else probability
     drawn_sizes = np.flatnonzero(probability) + 1
     mass = kernel_mass(n_players)
-    return _SizePlan(n_players, n_enumerated, mass, counts, probability, drawn_sizes)
-
-
-def _coalitions_of_small_sizes(n_players: int, n_sizes: int, paired: bool) -> CoalitionArray:
-    """Return all coalitions of the `n_sizes` smallest sizes and, unless paired, the largest."""
-    coalitions = [np.zeros((0, n_players), dtype=bool)]
-    for size in range(1, n_sizes + 1):
-        members = np.array(list(itertools.combinations(range(n_players), size)))
-        of_size = np.zeros((len(members), n_players), dtype=bool)
-        np.put_along_axis(of_size, members, True, axis=1)
-        if 2 * size == n_players:
-            # The complements of these coalitions have the same size.
-            of_size = of_size[of_size[:, 0]] if paired else of_size
-            coalitions.append(of_size)
-        else:
-            coalitions.extend([of_size] if paired else [of_size, ~of_size])
-    return np.concatenate(coalitions)
+    known = np.concatenate(enumerated)
+    return _SizePlan(n_players, known, mass, counts, probability, drawn_sizes)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ has a closed form; see `docs/mathematics.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ MOST_INDUCING = 1_500
 """Odd parts whose span holds the posterior mean. With more values, the process is projected on that
 span. 3,000 change the errors by less than a tenth, and take five times as long."""
 
-_FIT_PARTS, _FIT_ENDS = 320, 80
+FIT_PARTS, _FIT_ENDS = 320, 80
 """Odd parts, and of these at most so many of all players, that the hyperparameters are fitted to.
 Three times as many change errors by a few percent."""
 
@@ -54,7 +54,7 @@ _LEAST_WEIGHT, _LEAST_SHARE = 0.02, 1e-6
 _NUGGET = 1e-5
 """Variance over that of the values that keeps covariance matrices positive definite."""
 
-_NUMBERS = 2**19
+_NUMBERS = 2**17
 """Numbers of the kernels of several background rows in memory at a time."""
 
 _EXPECTED_PARTS = 20.0
@@ -109,8 +109,10 @@ class Levels:
         return int(self.owners[-1]) + 1
 
     @cached_property
-    def _starts(self) -> IntArray:
-        return np.searchsorted(self.owners, np.arange(self.n_players))
+    def _layers(self) -> list[IntArray]:
+        """The first coordinate of each player, the second of those who have one, and so on."""
+        ranks = np.arange(len(self.owners)) - np.searchsorted(self.owners, self.owners)
+        return [np.flatnonzero(ranks == rank) for rank in range(ranks.max() + 1)]
 
     @cached_property
     def _centring(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -120,30 +122,29 @@ class Levels:
         because a player is present in half of the values, and have mean variance 1.
         """
         of_levels = np.concatenate([[0.5], 0.5 * self.weights])
-        n_levels = len(of_levels)
-        means = np.empty((self.n_players, n_levels))
-        for level in range(n_levels):
-            means[:, level] = self._distances(level, self.coordinates) @ of_levels
+        means = np.array([self._distances(level) @ of_levels for level in range(len(of_levels))]).T
         centre = (means @ of_levels)[:, None]
         variances = ((2 * means - centre) @ of_levels)[:, None]
         return means, centre, np.where(variances > 0, variances, 1.0)
 
-    def _distances(self, level: int, coordinates: FloatArray) -> FloatArray:
-        """Return the distances of a level and others, (M, n), given by coordinates, (Q, n)."""
-        differences = np.abs(coordinates - self.coordinates[:, level : level + 1])
-        return np.add.reduceat(differences, self._starts, axis=0)
+    def _distances(self, level: int) -> FloatArray:
+        """Return the distances of a level and all levels, (M, B + 1)."""
+        differences = np.abs(self.coordinates - self.coordinates[:, level : level + 1])
+        found = differences[self._layers[0]]
+        for layer in self._layers[1:]:
+            found[self.owners[layer]] += differences[layer]
+        return found
+
+    def kernel(self, level: int) -> FloatArray:
+        """Return the kernels of a level and all levels, (M, B + 1)."""
+        means, centre, scale = self._centring
+        return (means + means[:, level : level + 1] - centre - self._distances(level)) / scale
 
     def kernels(self, levels: IntArray) -> Callable[[int], FloatArray]:
         """Return a function of a level, with its kernels with other levels, (M, n), as value."""
-        coordinates = np.take_along_axis(self.coordinates, levels[self.owners], axis=1)
-        means, centre, scale = self._centring
-        of_others = np.take_along_axis(means, levels, axis=1) - centre
-
-        def with_level(level: int) -> FloatArray:
-            distances = self._distances(level, coordinates)
-            return (of_others + means[:, level : level + 1] - distances) / scale
-
-        return with_level
+        n_levels = self.coordinates.shape[1]
+        places = levels + n_levels * np.arange(self.n_players)[:, None]
+        return lambda level: np.take(self.kernel(level), places)
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,9 @@ class Parts:
         """Return the level of each player in each coalition, (M, n)."""
         return np.where(self.present, 0, self.backgrounds[:, None] + 1).T
 
-    def levels_of_halves(self) -> IntArray:
-        """Return those of all coalitions and of all complements, (M, 2 n)."""
-        return np.concatenate([self.levels(), self.complement().levels()], axis=1)
+    def signs(self) -> FloatArray:
+        """Return 1 for present players, and −1 for absent ones, (n, M)."""
+        return np.where(self.present, 1.0, -1.0)
 
     def complement(self) -> Parts:
         """Return the parts of the complements."""
@@ -213,17 +214,17 @@ class BackgroundProcess:
         freedom, which is 1 at a maximum, and the weight of a player by the root of that.
         """
         of_players = self._main_effects(parts)  # (M, n, n)
-        kernels = cache(self.levels.kernels(parts.levels_of_halves()))
         identity = np.eye(len(targets))
         best = np.inf
         chosen = self.variances, self.noise, self.weights
         for step in range(FIT_STEPS):
-            degrees = self._degrees(parts, parts, kernels)
+            degrees = self._degrees(parts, parts)
             sizes = np.diagonal(degrees, axis1=1, axis2=2).mean(axis=1)
             if not step:
                 self.variances = np.array(_FIRST_SHARES[:3]) / sizes
                 self.noise = _FIRST_SHARES[3]
-            factor = cho_factor(self._covariances(degrees, parts), lower=True)
+            covariances = np.tensordot(self.variances, degrees, 1)
+            factor = cho_factor(covariances + np.diag(self._noise_of(parts)), lower=True)
             inverse = cho_solve(factor, identity)
             solved = inverse @ targets
             loss = solved @ targets / 2 + np.log(np.diag(factor[0])).sum()
@@ -261,21 +262,22 @@ class BackgroundProcess:
         n = len(targets)
         inducing = parts.subset(np.arange(min(n, MOST_INDUCING)))
         n_inducing = len(inducing.backgrounds)
-        covariances = self._covariances(self._degrees(inducing, inducing), inducing)
-        factor = np.linalg.cholesky(covariances)
+        own = np.tensordot(self.variances, self._degrees(inducing, inducing), 1)
+        factor = np.linalg.cholesky(own + np.diag(self._noise_of(inducing)))
         solved = solve_triangular(factor, targets[:n_inducing], lower=True)
         misfit = _misfit(solved[max(n_fitted, n_inducing // 2) :])
         if n == n_inducing:
             known = solve_triangular(factor, self._with_attributions(inducing).T, lower=True)
             variances = self._attribution_variances() - _squares(known)
             return known.T @ solved, misfit * np.maximum(variances, 0)
-        covariances[np.diag_indices(len(covariances))] += _NUGGET - self._noise_of(inducing)
-        factor = np.linalg.cholesky(covariances)
+        factor = np.linalg.cholesky(own + _NUGGET * np.eye(n_inducing))
         precision, sums = np.eye(len(factor)), np.zeros(len(factor))
         for start in range(0, n, MOST_INDUCING):
             block = np.arange(start, min(start + MOST_INDUCING, n))
             some = parts.subset(block)
-            across = np.tensordot(self.variances, self._degrees(some, inducing), 1)
+            across = own
+            if start:
+                across = np.tensordot(self.variances, self._degrees(some, inducing), 1)
             scaled = solve_triangular(factor, across.T, lower=True) / np.sqrt(self._noise_of(some))
             precision += scaled @ scaled.T
             sums += scaled @ (targets[block] / np.sqrt(self._noise_of(some)))
@@ -290,51 +292,34 @@ class BackgroundProcess:
         """Return the variance of the noise of each part, (n,)."""
         return np.where(parts.are_exact, 0.0, self.noise) + _NUGGET
 
-    def _covariances(self, degrees: FloatArray, parts: Parts) -> FloatArray:
-        """Return the covariances of parts, with their noise."""
-        covariances = np.tensordot(self.variances, degrees, 1)
-        covariances[np.diag_indices(len(covariances))] += self._noise_of(parts)
-        return covariances
-
-    def _degrees(
-        self, parts: Parts, others: Parts, kernels: Callable[[int], FloatArray] | None = None
-    ) -> FloatArray:
-        """Return the covariances of odd parts by degree, for variances 1: (3, n, m).
-
-        `kernels` are those with the levels of the coalitions and complements of the others.
-        """
-        if kernels is None:
-            kernels = self.levels.kernels(others.levels_of_halves())
-        n, n_players = parts.present.shape
-        found = np.empty((3, n, len(others.backgrounds)))
-        weights = _powers(self.weights)
-        with_present = _powers(kernels(0))
+    def _degrees(self, parts: Parts, others: Parts) -> FloatArray:
+        """Return the covariances of odd parts by degree, for variances 1: (3, n, m)."""
+        found = np.empty((3, len(parts.backgrounds), len(others.backgrounds)))
+        used, of_others = np.unique(others.backgrounds, return_inverse=True)
+        signs, other_signs = parts.signs(), others.signs().T
         order = np.argsort(parts.backgrounds, kind="stable")
         backgrounds, starts = np.unique(parts.backgrounds[order], return_index=True)
-        for block in np.array_split(
-            np.arange(len(backgrounds)), -(-len(backgrounds) * with_present[0].size // _NUMBERS)
-        ):
-            ends = [*starts[1:], n]
-            groups = [order[starts[index] : ends[index]] for index in block]
-            longest = max(map(len, groups))
-            present = np.zeros((len(block), 2, longest, n_players))
-            for each, group in zip(present, groups, strict=True):
-                each[0, : len(group)] = parts.present[group]
-                each[1] = 1 - each[0]
-            both = present.reshape(len(block), 2 * longest, n_players)
-            with_absent = _powers(np.array([kernels(int(backgrounds[b]) + 1) for b in block]))
-            sums = [
-                (both * weight) @ one + ((1 - both) * weight) @ other
-                for weight, one, other in zip(weights, with_present, with_absent, strict=True)
-            ]
-            is_part = np.arange(longest) < np.array(list(map(len, groups)))[:, None]
-            rows = np.concatenate(groups)
-            for degree, polynomial in enumerate(_polynomials(*sums)):
-                corners = polynomial.reshape(len(block), 2, longest, 2, -1)
-                odd = corners[:, 0, :, 0] - corners[:, 0, :, 1]
-                odd -= corners[:, 1, :, 0]
-                odd += corners[:, 1, :, 1]
-                found[degree, rows] = odd[is_part] / 4
+        groups = np.split(order, starts[1:])
+        n_blocks = min(-(-len(groups) * other_signs.size // _NUMBERS), len(groups))
+        for block in np.array_split(np.arange(len(groups)), n_blocks):
+            sizes = np.array([len(groups[index]) for index in block])
+            is_part = np.arange(sizes.max()) < sizes[:, None]
+            rows = np.concatenate([groups[index] for index in block])
+            own = np.zeros((*is_part.shape, len(other_signs)))
+            own[is_part] = signs[rows]
+            sums = []
+            for power in _powers(self._corners(backgrounds[block], used)):
+                even, of_one, of_other, odd = _parities(power)
+                sums.append(
+                    (
+                        even.sum(axis=1)[:, None, of_others],
+                        (own @ of_one)[:, :, of_others],
+                        (of_other[:, :, of_others] * other_signs).sum(axis=1)[:, None],
+                        own @ (odd[:, :, of_others] * other_signs),
+                    )
+                )
+            for degree, polynomial in enumerate(_odd_polynomials(*sums)):
+                found[degree, rows] = polynomial[is_part]
         return found
 
     def _with_attributions(self, parts: Parts) -> FloatArray:
@@ -362,15 +347,13 @@ class BackgroundProcess:
     def _attribution_variances(self) -> FloatArray:
         """Return the prior variances of the attributions, (M,).
 
-        The kernels of two values, as functions of the signs of both, have parts that are even or
-        odd in each. An attribution is twice the coefficient of its sign, and two thirds of those of
-        triples.
+        An attribution is twice the coefficient of its sign, and two thirds of those of triples.
         """
         first, second, third = self.variances
-        total = np.zeros(self.levels.n_players)
-        for share, (even, of_one, of_other, odd) in zip(
-            self.levels.weights, self._parities(np.arange(len(self.levels.weights))), strict=True
-        ):
+        total, everyone = np.zeros(self.levels.n_players), np.arange(len(self.levels.weights))
+        for background, share in enumerate(self.levels.weights):
+            corners = self._corners(everyone[background : background + 1], everyone)
+            even, of_one, of_other, odd = (part[0] for part in _parities(corners))
             twos = [_others(part, part)[1] / 2 for part in (even, odd, of_one, of_other)]
             triples = twos[0] + twos[1] / 9 + (twos[2] + twos[3]) / 3
             pairs = even.sum(axis=0) - even
@@ -381,8 +364,8 @@ class BackgroundProcess:
     def _main_effects(self, parts: Parts) -> FloatArray:
         """Return the covariances by the main effect of each player, for weights 1, (M, n, n)."""
         used, of_parts = np.unique(parts.backgrounds, return_inverse=True)
-        odd = np.array([kernels[3] for kernels in self._parities(used, is_weighted=False)])
-        signs = np.where(parts.present, 1.0, -1.0)
+        odd = _parities(self._corners(used, used, is_weighted=False))[3]
+        signs = parts.signs()
         of_pairs = odd[of_parts][:, :, of_parts].transpose(1, 0, 2)  # (n, M, n) to (M, n, n)
         return of_pairs * signs.T[:, :, None] * signs.T[:, None]
 
@@ -391,26 +374,31 @@ class BackgroundProcess:
         kernels, weights = self.levels.kernels(levels), self.weights[:, None]
         return lambda level: kernels(level) * weights
 
-    def _parities(
-        self, backgrounds: IntArray, is_weighted: bool = True
-    ) -> Iterator[tuple[FloatArray, ...]]:
-        """Yield, for each background row, the parts of its kernels with all of these, (M, B) each.
+    def _corners(
+        self, backgrounds: IntArray, others: IntArray, is_weighted: bool = True
+    ) -> FloatArray:
+        """Return the kernels of players who are present or absent in the one, and in the other.
 
-        Even or odd in the sign of the player for the one, and for the other.
+        The players are absent at levels of background rows: (2, 2, n, M, m) for n and m of these.
         """
-        levels = np.tile(np.concatenate([[0], backgrounds + 1]), (self.levels.n_players, 1))
-        kernels = self._weighted(levels) if is_weighted else self.levels.kernels(levels)
-        present = kernels(0)
-        both, one = present[:, :1], present[:, 1:]
-        for background in backgrounds:
-            absent = kernels(int(background) + 1)
-            other, none = absent[:, :1], absent[:, 1:]
-            yield (
-                (both + one + other + none) / 4,
-                (both + one - other - none) / 4,
-                (both - one + other - none) / 4,
-                (both - one - other + none) / 4,
-            )
+        levels = np.concatenate([[0], others + 1])
+        weights = self.weights[:, None] if is_weighted else 1.0
+        corners = np.empty((2, 2, len(backgrounds), self.levels.n_players, len(others)))
+        for own, of_own in enumerate((np.zeros_like(backgrounds), backgrounds + 1)):
+            for place, level in enumerate(of_own.tolist()):
+                found = self.levels.kernel(level)[:, levels] * weights
+                corners[own, 0, place], corners[own, 1, place] = found[:, :1], found[:, 1:]
+        return corners
+
+
+def _parities(corners: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the parts of functions of two signs: even, odd in the one, in the other, in both.
+
+    Given their values at 1 and −1 along the first two axes.
+    """
+    even, odd = (corners[0] + corners[1]) / 2, (corners[0] - corners[1]) / 2
+    of_ones = (even[0] + even[1]) / 2, (odd[0] + odd[1]) / 2
+    return *of_ones, (even[0] - even[1]) / 2, (odd[0] - odd[1]) / 2
 
 
 def _misfit(whitened: FloatArray) -> float:
@@ -425,7 +413,7 @@ def parts_to_fit(n_parts: int, n_backgrounds: int) -> IntArray:
     The first `n_backgrounds` parts are those of all players.
     """
     n_ends = min(n_backgrounds, _FIT_ENDS)
-    n_others = min(n_parts - n_backgrounds, _FIT_PARTS - n_ends)
+    n_others = min(n_parts - n_backgrounds, FIT_PARTS - n_ends)
     return np.concatenate([np.arange(n_ends), n_backgrounds + np.arange(n_others)])
 
 
@@ -459,12 +447,18 @@ def _powers(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return values, squares, squares * values
 
 
-def _polynomials(
-    first: FloatArray, second: FloatArray, third: FloatArray
+def _odd_polynomials(
+    first: Sequence[FloatArray], second: Sequence[FloatArray], third: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the elementary symmetric polynomials of degree 1 to 3 from the sums of powers."""
-    pairs = (first * first - second) / 2
-    return first, pairs, (pairs * first - first * second + third) / 3
+    """Return the parts that are odd in both signs of the elementary symmetric polynomials.
+
+    Given the sums of first, second and third powers, each in its parts by `_parities`. With these
+    sums s, t and u, the polynomials are s, (s² − t) / 2 and (s³ − 3 s t + 2 u) / 6.
+    """
+    (a, b, c, d), (a2, b2, c2, d2), d3 = first, second, third[3]
+    cubes = d * (d * d + 3 * (a * a + b * b + c * c)) + 6 * a * b * c
+    mixed = a * d2 + d * a2 + b * c2 + c * b2
+    return d, a * d + b * c - d2 / 2, (cubes - 3 * mixed + 2 * d3) / 6
 
 
 def _others(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -194,10 +194,10 @@ class OddGP(Estimator[OddDesign]):
         Whether to use gradients, too, of networks of torch. A forward and backward pass says
         something about every feature, and counts as three evaluations; one of K outputs counts as
         1 + 2 K. Up to two evaluations per feature, errors of networks are mostly .1 to .6 of those
-        without, and .6 to 1.2 above; learning takes up to three times as long. `"auto"`: for one
-        output and up to six evaluations per feature, unless another option or argument needs values
-        alone; `last_estimate.choice` says what else is in the way. True: what is in the way is an
-        error.
+        without, and .6 to 1.2 above; learning takes one to four times as long, with 64 to 100
+        features up to ten times. `"auto"`: for one output and up to six evaluations per feature,
+        unless another option or argument needs values alone; `last_estimate.choice` says what else
+        is in the way. True: what is in the way is an error.
         `last_estimate.backward_passes` counts the backward passes of each row.
     """
 
@@ -356,7 +356,8 @@ class OddGP(Estimator[OddDesign]):
             return OddDesign(draws.table, draws, centres, distances=request.distances)
 
         if request.has_gradients:
-            plan = plan_for(n_players, request.budget, rng, request.n_outputs, request.planned)
+            budget = request.budget - (len(request.known) - 2)  # beside the ends
+            plan = plan_for(n_players, budget, rng, request.n_outputs, request.planned)
             draws = select_draws(request, plan.with_values, paired=True)
             return replace(designed(draws), passes=Passes(plan.degrees))
         if self.unbiased:

@@ -58,6 +58,17 @@ class HasEvidence(Protocol):
         """Return the log marginal likelihood and its gradient."""
 
 
+class Maximum(NamedTuple):
+    """Hyperparameters, their log marginal likelihood, and covariances, as L-BFGS sees these.
+
+    The latter in standard deviations of the prior.
+    """
+
+    h: FloatArray
+    evidence: float
+    inverse: scipy.optimize.LbfgsInvHessProduct
+
+
 class Fit(NamedTuple):
     """The prior of all values, its hyperparameters, and the sparse sets that the values showed.
 
@@ -93,24 +104,26 @@ def fitted(
     whose noise depends on that.
     """
     n, n_players = prior.data.signs.shape
-    h, inverse = maximised(prior.first(min(_FEW, learned_from)), None, _FIRST_STEPS)
+    best = maximised(prior.first(min(_FEW, learned_from)), None, _FIRST_STEPS)
     if distances is not None and prior.data.parity is not None:
-        prior, h = with_near_sets(prior, h, distances)
+        prior, h = with_near_sets(prior, best.h, distances)
+        best = best._replace(h=h)
     found = prior.sparse.players[:0]
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
-        sparse = find_sparse_sets(prior.first(min(SEARCHED, SEARCHED_EACH * learned_from)), h)
+        n_searched = min(SEARCHED, SEARCHED_EACH * learned_from)
+        sparse = find_sparse_sets(prior.first(n_searched), best.h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if min(n, learned_from) > _FEW or len(prior.sparse.players):
-        h, inverse = maximised(prior.first(learned_from), h, _STEPS)
+        best = maximised(prior.first(learned_from), best.h, _STEPS)
     if not prior.are_labels:
         with_it = replace(prior, has_function_of_size=True)
-        first = with_it.first(learned_from)
-        start = np.where(with_it.centre > prior.centre, with_it.centre, h)  # of its variance alone
-        other, of_other = maximised(first, start, _STEPS)
-        if first.evidence(other)[0] > prior.first(learned_from).evidence(h)[0] + _IN_FAVOUR:
-            return Fit(with_it, other, found, of_other)
-    return Fit(prior, h, found, inverse)
+        # From the variance of its centre, and the others as they are.
+        start = np.where(with_it.centre > prior.centre, with_it.centre, best.h)
+        other = maximised(with_it.first(learned_from), start, _STEPS)
+        if other.evidence > best.evidence + _IN_FAVOUR:
+            prior, best = with_it, other
+    return Fit(prior, best.h, found, best.inverse)
 
 
 def alike(prior: Prior) -> list[FloatArray]:
@@ -135,7 +148,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
     first = prior.first(_FEW)
     evidence = []
     for h in choice:
-        factor = factored(first.covariance(h))
+        factor = factored(first.covariance(first.variances(h)))
         whitened = lapack.dtrtrs(factor, first.data.values, lower=1)[0]
         squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
         evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
@@ -147,22 +160,20 @@ def fitted_alike(prior: Prior) -> Fit:
     first = prior.with_sparse(prior.sparse).first(_FEW)  # a new one, whose bounds change
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]
-    h, inverse = maximised(first, None, _FIRST_STEPS)
-    return Fit(prior, h, prior.sparse.players, inverse)
+    best = maximised(first, None, _FIRST_STEPS)
+    return Fit(prior, best.h, prior.sparse.players, best.inverse)
 
 
 def is_of_pairs(data: Values) -> bool:
     """Return whether sets of about two players explain most of the even part of a game."""
     prior = Prior(data)
-    h, _ = maximised(prior.first(_FEW), None, _FIRST_STEPS)
+    h = maximised(prior.first(_FEW), None, _FIRST_STEPS).h
     pairs, larger = h[prior.n_players : prior.n_players + 2]
     return bool(pairs - larger > _LOG_DOMINANT)
 
 
-def maximised(
-    prior: HasEvidence, start: FloatArray | None, n_steps: int
-) -> tuple[FloatArray, scipy.optimize.LbfgsInvHessProduct]:
-    """Return the best hyperparameters, and their covariances, as L-BFGS sees them."""
+def maximised(prior: HasEvidence, start: FloatArray | None, n_steps: int) -> Maximum:
+    """Return the best hyperparameters."""
     centre, sd = prior.centre, prior.sd
 
     def loss(x: FloatArray) -> tuple[float, FloatArray]:
@@ -175,4 +186,5 @@ def maximised(
     found = scipy.optimize.minimize(
         loss, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return centre + sd * found.x, found.hess_inv
+    evidence = float(found.x @ found.x / 2 - found.fun)
+    return Maximum(centre + sd * found.x, evidence, found.hess_inv)

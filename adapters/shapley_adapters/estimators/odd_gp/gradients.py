@@ -35,7 +35,7 @@ from .design import chosen_halves, chosen_pairs
 from .fitting import fitted, maximised
 from .games import of_fit
 from .posterior import errors_left_out
-from .prior import JITTER, ODD, Prior, Values, factored
+from .prior import JITTER, ODD, Prior, Values, Variances, factored
 from .search import first_of_each_pair
 
 PASS = Passes.cost(1)
@@ -192,50 +192,51 @@ class GradientPrior:
         return shares / shares.sum(), 4 * np.exp(h[-n_kinds:])
 
     def _factors(
-        self, h: FloatArray, one: FloatArray, other: FloatArray
+        self, at: Variances, one: FloatArray, other: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return w Π_j (1 + τ_j x_j x′_j) and τ / (1 + τ x x′): (2 C, p, q) and (2 C, p, q, M)."""
-        _, tau, weights = self.prior.products(h)
+        _, tau, weights = self.prior.products(at)
         factors = 1 + tau[:, None, None] * (one[:, None] * other)
         return weights[:, None, None] * factors.prod(axis=-1), tau[:, None, None] / factors
 
-    def between(self, h: FloatArray, one: FloatArray, other: FloatArray) -> FloatArray:
+    def between(self, at: Variances, one: FloatArray, other: FloatArray) -> FloatArray:
         """Return covariances of gradients at points, (p, M) and (q, M), (p, q, M, M)."""
-        products, ratios = self._factors(h, one, other)
+        products, ratios = self._factors(at, one, other)
         left, right = products[..., None] * other * ratios, one[:, None] * ratios
         found: FloatArray = left.transpose(1, 2, 3, 0) @ right.transpose(1, 2, 0, 3)
-        player, alone = np.arange(one.shape[1]), self.prior.products(h)[0]
+        player, alone = np.arange(one.shape[1]), self.prior.products(at)[0]
         found[:, :, player, player] = np.einsum("lpq,lpqj->pqj", products, ratios) + alone
         return 4 * found
 
-    def with_values(self, h: FloatArray) -> FloatArray:
+    def with_values(self, at: Variances) -> FloatArray:
         """Return the covariances of values and gradients, (n, g, M)."""
-        signs, alone = self.readings.signs, self.prior.products(h)[0]
-        products, ratios = self._factors(h, signs, self.readings.points)
+        signs, alone = self.readings.signs, self.prior.products(at)[0]
+        products, ratios = self._factors(at, signs, self.readings.points)
         found = np.einsum("lng,lngj->ngj", products, ratios) + alone
         return 2 * signs[:, None] * found
 
     def covariance(self, h: FloatArray, powers: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values and the gradients, in turn."""
         prior, n, points = self.prior, self.n_values, self.readings.points
-        player = np.arange(prior.n_players)
+        at, player = prior.variances(h), np.arange(prior.n_players)
         found = np.empty(2 * (n + points.size,))
-        found[:n, :n] = prior.kernel(h, powers=powers)
-        found[:n, n:] = self.with_values(h).reshape(n, -1)
+        found[:n, :n] = prior.kernel(at, powers=powers)
+        found[:n, n:] = self.with_values(at).reshape(n, -1)
         found[n:, :n] = found[:n, n:].T
-        blocks = self.between(h, points, points)
+        blocks = self.between(at, points, points)
         shares, of_kinds = self.errors(h)
         blocks[:, :, player, player] += np.tensordot(of_kinds, self.kinds, 1)[..., None] * shares
         found[n:, n:] = blocks.transpose(0, 2, 1, 3).reshape(2 * (points.size,))
         diagonal = found.ravel()[:: len(found) + 1]
         diagonal += JITTER
-        diagonal[:n] += prior.variances(h).noise * prior.noise_shape
+        diagonal[:n] += at.noise * prior.noise_shape
         return found
 
     def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
         """Return the log marginal likelihood at the best scale, and its gradient."""
         prior, n, n_players = self.prior, self.n_values, self.prior.n_players
-        powers = prior.powers_of_pairs(h)
+        at = prior.variances(h)
+        powers = prior.powers_of_pairs(at)
         factor = factored(self.covariance(h, powers))
         solved = lapack.dpotrs(factor, self.values, lower=1)[0].ravel()
         scale = max(self.values @ solved, 1e-300) / len(solved)
@@ -251,14 +252,14 @@ class GradientPrior:
         of_shares = by_kind.sum(axis=0)
         # What the kernel's terms are multiplied by: of two gradients, and of a value and one.
         blocks[:, :, player, player] = 0
-        products, ratios = self._factors(h, points, points)
+        products, ratios = self._factors(at, points, points)
         across = points * (blocks @ (points[:, None] * ratios)[..., None])[..., 0]
         of_values = 4 * signs[:, None] * slope[:n, n:].reshape(n, *points.shape)
         terms = [
             (points, products, ratios, 4 * (across + own), 4 * (2 * across + own)),
-            (signs, *self._factors(h, signs, points), of_values, of_values),
+            (signs, *self._factors(at, signs, points), of_values, of_values),
         ]
-        tau = prior.products(h)[1]
+        tau = prior.products(at)[1]
         of_tau, of_weights = np.zeros(tau.shape), np.zeros(len(tau))
         for one, products, ratios, factors, of_ratios in terms:
             inverse = ratios / tau[:, None, None]
@@ -268,11 +269,11 @@ class GradientPrior:
             of_tau += np.einsum("lpq,lpqj->lj", of_products, both)
             of_tau += np.einsum("lpq,lpqj->lj", products, of_ratios * inverse**2)
         of_alone = 4 * own.sum(axis=(0, 1)) + of_values.sum(axis=(0, 1))
-        of_strengths, of_components = prior.slopes_of_products(h, of_alone, of_tau, of_weights)
+        of_strengths, of_components = prior.slopes_of_products(at, of_alone, of_tau, of_weights)
         slope = slope[:n, :n]
-        of_noise = prior.variances(h).noise * (slope.diagonal() @ prior.noise_shape)
+        of_noise = at.noise * (slope.diagonal() @ prior.noise_shape)
         packed = 2 * np.triu(slope, 1) + np.diag(slope.diagonal())
-        of_prior = prior.slopes(h, packed, powers, of_strengths)
+        of_prior = prior.slopes(at, packed, powers, of_strengths)
         of_prior[n_players : n_players + len(of_components)] += of_components
         of_shares = shares * (of_shares - shares @ of_shares)
         return float(value), np.concatenate([of_prior, [of_noise], of_shares, by_kind @ shares])
@@ -284,15 +285,15 @@ class GradientPrior:
         of the game, is in them.
         """
         prior, points = self.prior, self.readings.points
-        noise = prior.variances(h).noise
-        of_values, variances = prior.index_covariances(h, index)
+        at = prior.variances(h)
+        of_values, variances = prior.index_covariances(at, index)
         weights = index.weights_of_part(self.readings.signs > 0, ODD)
-        of_values += noise * prior.noise_shape[:, None] * weights
-        variances = variances + noise * index.sums_of_squares(ODD)
+        of_values += at.noise * prior.noise_shape[:, None] * weights
+        variances = variances + at.noise * index.sums_of_squares(ODD)
         degrees, shares = _NODES
         path = np.repeat(degrees[:, None], prior.n_players, axis=1)
         of_points = [  # one at a time, which bounds the memory
-            np.tensordot(shares, self.between(h, path, point[None]), 1)[0].T for point in points
+            np.tensordot(shares, self.between(at, path, point[None]), 1)[0].T for point in points
         ]
         return np.concatenate([of_values, *of_points]), variances
 
@@ -300,7 +301,7 @@ class GradientPrior:
 def joint_posterior(readings: Readings, index: Index) -> Joint:
     """Return the posterior of averages of a game, given its values and gradients."""
     first = GradientPrior(readings.first(_MOST_VALUES, _MOST_GRADIENTS))
-    h, _ = maximised(first, first.start, _STEPS)
+    h = maximised(first, first.start, _STEPS).h
     prior, of_values = GradientPrior(readings), slice(0, len(readings.values))
     factor = factored(prior.covariance(h))
     covariances, variances = prior.index_covariances(h, index)

@@ -115,12 +115,11 @@ def _of_block(
     prior: Prior, process: _Process, index: Index, others: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return means, (k, B), variances, (k,), those by errors, (k, 1), and predictions, (m, B)."""
-    data, seen, h = prior.data, process.prior, process.h
-    noise = prior.variances(h).noise
+    data, seen, noise = prior.data, process.prior, process.at.noise
     weights = index.weights_of_part(data.signs > 0, data.parity)
     of_sizes = prior.noise_of_sizes(np.arange(prior.n_players + 1))
     total = index.sums_of_squares(data.parity, of_sizes)
-    covariances, variances = seen.index_covariances(h, index)
+    covariances, variances = seen.index_covariances(process.at, index)
     if seen is prior:
         shape = prior.noise_shape[:, None]
         covariances += noise * shape * weights
@@ -178,7 +177,8 @@ class _Process:
     whole: Prior
 
     def __post_init__(self) -> None:
-        self.factor = factored(self.prior.covariance(self.h))
+        self.at = self.prior.variances(self.h)
+        self.factor = factored(self.prior.covariance(self.at))
         self.whitened = lapack.dtrtrs(self.factor, self.prior.data.values, lower=1)[0]
 
     def regressed(self, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -191,7 +191,7 @@ class _Process:
         if others is None:
             return np.zeros((0, self.whitened.shape[1]))
         alpha = lapack.dtrtrs(self.factor, self.whitened, lower=1, trans=1)[0]
-        return self.prior.kernel(self.h, others).T @ alpha
+        return self.prior.kernel(self.at, others).T @ alpha
 
     def of_errors(self, covariances: FloatArray) -> FloatArray:
         """Return what the errors of the values alone add to the variances, (k, 1)."""
@@ -236,21 +236,20 @@ class _Process:
     @cached_property
     def projection(self) -> _Projection:
         """The interactions that the first values tell apart, given all values."""
-        data, noise, n_seen = self.whole.data, self.whole.variances(self.h).noise, len(self.factor)
-        of_rounding = self.prior.covariance(self.h)
+        data, noise, n_seen = self.whole.data, self.at.noise, len(self.factor)
+        of_rounding = self.prior.covariance(self.at)
         of_rounding[np.diag_indices(n_seen)] -= noise * self.prior.noise_shape
         errors = np.zeros(len(data.signs))
         if data.errors is not None:
-            factor_of_errors = np.exp(self.h[-1] - self.h[-2])
-            of_rounding -= self.prior.data.errors * factor_of_errors
-            errors = np.diag(data.errors) * factor_of_errors
+            of_rounding -= data.errors[:n_seen, :n_seen] * self.at.of_errors
+            errors = np.diag(data.errors) * self.at.of_errors
         factor = factored(of_rounding)
         of_game = noise * self.whole.noise_shape
         spread = np.sqrt(of_game + errors + 1e-9)
         precision, sums = np.eye(n_seen), np.zeros((n_seen, data.values.shape[1]))
         parts = np.array_split(np.arange(len(data.signs)), -(-len(data.signs) // n_seen))
         for part in parts:
-            across = self.prior.kernel(self.h, data.signs[part])
+            across = self.prior.kernel(self.at, data.signs[part])
             scaled = lapack.dtrtrs(factor, across, lower=1)[0] / spread[part]
             precision += scaled @ scaled.T
             sums += scaled @ (data.values[part] / spread[part, None])
@@ -259,7 +258,7 @@ class _Process:
         alpha = lapack.dtrtrs(factor, mean, lower=1, trans=1)[0]
         shares = of_game / spread**2
         residuals = [  # the noise of a value is what the interactions leave
-            data.values[part] - self.prior.kernel(self.h, data.signs[part]).T @ alpha
+            data.values[part] - self.prior.kernel(self.at, data.signs[part]).T @ alpha
             for part in parts
         ]
         left = shares[:, None] * np.concatenate(residuals)
@@ -282,5 +281,5 @@ class _Process:
         variances = variances - (loadings**2).sum(axis=0) + (left**2).sum(axis=0) + of_others
         predictions = np.zeros((0, means.shape[1]))
         if others is not None:
-            predictions = self.prior.kernel(self.h, others).T @ found.alpha
+            predictions = self.prior.kernel(self.at, others).T @ found.alpha
         return means, variances, predictions, of_others

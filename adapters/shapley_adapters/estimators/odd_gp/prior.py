@@ -78,23 +78,26 @@ _LOWEST, _HIGHEST, _WIDEST = -25.0, 4.0, 6.0
 
 
 class Variances(NamedTuple):
-    """Strengths, (M,), variances of the components, (C,), of the function of size, of the noise."""
+    """What hyperparameters stand for.
+
+    Strengths u, (M,), and variances: of the components, (C,), of the function of size, of the
+    noise. Of each component tanh(ℓ u), (C, M), Π cosh(ℓ u), and the variance at z = z′, (C,). By
+    what the covariances of errors are multiplied, where values have errors.
+    """
 
     strengths: FloatArray
     components: FloatArray
     of_size: float
     noise: float
-
-
-class Components(NamedTuple):
-    """The components at some strengths.
-
-    tanh(ℓ u), (C, M), Π cosh(ℓ u), (C,), and the variance of each at z = z′, (C,).
-    """
-
     tau: FloatArray
     scale: FloatArray
     total: FloatArray
+    of_errors: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """What Π_j (1 + τ_j z_j z′_j) is multiplied by in each component, (C,)."""
+        return self.components * self.scale / self.total
 
 
 @dataclass(frozen=True)
@@ -281,49 +284,45 @@ class Prior:
         shares = np.exp(h[:n_players] - h[:n_players].max())
         shares /= shares.sum()
         strengths = (1 - _EQUAL) * shares + _EQUAL / n_players
-        others = np.exp(h[n_players : n_players + n_components + 2])
-        return Variances(strengths, others[:-2], float(others[-2]), float(others[-1]))
-
-    def components(self, strengths: FloatArray) -> Components:
-        """Return the components at these strengths."""
+        *components, of_size, noise = np.exp(h[n_players : n_players + n_components + 2])
         tilt = self._levels[:, None] * strengths
         tau, scale = np.tanh(tilt), np.cosh(tilt).prod(axis=1)
         lowest = scale * np.where(self.parities == ODD, tau.sum(axis=1), 1.0)
-        return Components(tau, scale, np.maximum(self._of_all - lowest, 1e-300))
+        total = np.maximum(self._of_all - lowest, 1e-300)
+        of_errors = 0.0 if self.data.errors is None else math.exp(h[-1] - h[-2])
+        found = strengths, np.array(components), float(of_size), float(noise), tau, scale, total
+        return Variances(*found, of_errors)
 
-    def products(self, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def products(self, at: Variances) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the kernel of odd sets at any points x, x′ between coalitions, as products.
 
         Σ_j a_j x_j x′_j + Σ_l w_l Π_j (1 + τ_lj x_j x′_j): a, (M,), τ, (2 C, M), and w, (2 C,).
         Each component comes with its mirror image of −τ and −w, which cancels the even sets.
         """
-        strengths, of_components, *_ = self.variances(h)
-        tau, scale, total = self.components(strengths)
-        weights = of_components * scale / total
-        alone = strengths - weights @ tau
+        tau, weights = at.tau, at.shares
+        alone = at.strengths - weights @ tau
         return alone, np.concatenate([tau, -tau]), np.concatenate([weights, -weights]) / 2
 
     def slopes_of_products(
-        self, h: FloatArray, of_alone: FloatArray, of_tau: FloatArray, of_weights: FloatArray
+        self, at: Variances, of_alone: FloatArray, of_tau: FloatArray, of_weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return derivatives in the strengths, (M,), and in the log variances, (C,).
 
         Given those in a, in τ and in log |w| of `products`.
         """
-        strengths, of_components, *_ = self.variances(h)
-        tau, scale, total = self.components(strengths)
-        weights = of_components * scale / total
+        tau, weights = at.tau, at.shares
         of_tau = np.subtract(*np.split(of_tau, 2)) - weights[:, None] * of_alone
         of_weights = np.add(*np.split(of_weights, 2)) - weights * (tau @ of_alone)
-        moved = tau - self._slope_of_total(tau, scale) / total[:, None]
+        moved = tau - self._slope_of_total(at) / at.total[:, None]
         of_kernels = (1 - tau**2) * of_tau + of_weights[:, None] * moved
         return of_alone + self._levels @ of_kernels, of_weights
 
-    def _slope_of_total(self, tau: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return derivatives of `Components.total` in the strengths, over the level, (C, M)."""
+    def _slope_of_total(self, at: Variances) -> FloatArray:
+        """Return derivatives of `Variances.total` in the strengths, over the level, (C, M)."""
+        tau = at.tau
         of_odd = tau * tau.sum(axis=1, keepdims=True) + 1 - tau**2
         of_lowest = np.where((self.parities == ODD)[:, None], of_odd, tau)
-        return self._slope_of_all[:, None] - scale[:, None] * of_lowest
+        return self._slope_of_all[:, None] - at.scale[:, None] * of_lowest
 
     def _powers(self, product: FloatArray) -> FloatArray:
         """Return exp(x), then exp(−x), of each level, (2 L, p), by x of the lowest level, (p,)."""
@@ -344,44 +343,41 @@ class Prior:
         raised = np.bincount(self._at, 0.5 * shares, n_levels)
         return np.concatenate([raised, np.bincount(self._at, signs * shares, n_levels)])
 
-    def covariance(self, h: FloatArray, powers: FloatArray | None = None) -> FloatArray:
+    def covariance(self, at: Variances, powers: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values, (n, n), in units of the scale of the game.
 
         Powers may be given: of each pair of values once.
         """
-        covariance, n = self.kernel(h, powers=powers), len(self.data.signs)
-        noise = self.variances(h).noise
-        covariance.ravel()[:: n + 1] += noise * self.noise_shape + JITTER
+        covariance, n = self.kernel(at, powers=powers), len(self.data.signs)
+        covariance.ravel()[:: n + 1] += at.noise * self.noise_shape + JITTER
         if self.data.errors is not None:
-            covariance += self.data.errors * math.exp(h[-1] - h[-2])
+            covariance += self.data.errors * at.of_errors
         return covariance
 
     def kernel(
         self,
-        h: FloatArray,
+        at: Variances,
         others: FloatArray | None = None,
         powers: FloatArray | None = None,
     ) -> FloatArray:
         """Return the covariances with other coalitions, or of the values, without any noise."""
-        strengths, of_components, of_size, _ = self.variances(h)
         signs, n = self.data.signs, len(self.data.signs)
         with_signs = signs if others is None else others
-        tau, scale, total = self.components(strengths)
-        shares, are_odd = of_components / total, self.parities == ODD
-        mixed = self._of_powers(shares, self._signs)
+        are_odd = self.parities == ODD
+        mixed = self._of_powers(at.components / at.total, self._signs)
         if powers is None:
-            covariance = (signs * (_LEVEL * strengths)) @ with_signs.T
+            covariance = (signs * (_LEVEL * at.strengths)) @ with_signs.T
             n_parts = 1 + covariance.size // _AT_ONCE
             for part in np.array_split(covariance.reshape(-1), n_parts):
                 part[:] = mixed @ self._powers(part)
         else:
             covariance = (mixed @ powers)[_pairs(n)[1]]
         # Less the lowest sets, which have variances of their own.
-        lowest = shares * scale
         if self.data.parity != EVEN:
-            covariance += (signs * (strengths - (lowest * are_odd) @ tau)) @ with_signs.T
+            alone = at.strengths - (at.shares * are_odd) @ at.tau
+            covariance += (signs * alone) @ with_signs.T
         if self.data.parity != ODD:
-            covariance += _CONSTANT - lowest[~are_odd].sum()
+            covariance += _CONSTANT - at.shares[~are_odd].sum()
         if len(self.sparse.players):
             columns = self._columns if others is None else self.sparse.columns(with_signs)
             covariance += (self._columns * self.sparse.variances) @ columns.T
@@ -389,7 +385,7 @@ class Prior:
             of_others = self._polynomials
             if others is not None:
                 of_others = polynomials(others.mean(axis=1), self.data.parity)
-            covariance += (of_size * self._polynomials) @ of_others.T
+            covariance += (at.of_size * self._polynomials) @ of_others.T
         return covariance
 
     def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
@@ -397,9 +393,9 @@ class Prior:
 
         At the best scale of the game, if its values have no errors.
         """
-        data, n = self.data, len(self.data.signs)
-        powers = self.powers_of_pairs(h)
-        factor = factored(self.covariance(h, powers))
+        data, n, at = self.data, len(self.data.signs), self.variances(h)
+        powers = self.powers_of_pairs(at)
+        factor = factored(self.covariance(at, powers))
         solved = lapack.dpotrs(factor, data.values, lower=1)[0]
         squares = np.maximum((data.values * solved).sum(axis=0), 1e-300)
         has_errors = data.errors is not None
@@ -413,23 +409,23 @@ class Prior:
         root, beta = solved * np.sqrt(weight / scales), -weight * len(squares)
         slope = blas.dsyrk(1.0, root, beta, slope, lower=1, overwrite_c=1).T
         slope.ravel()[:: n + 1] /= 2
-        of_noise = self.variances(h).noise * (slope.diagonal() @ self.noise_shape)
-        of_factor = np.vdot(slope, data.errors) * math.exp(h[-1] - h[-2]) if has_errors else 0.0
-        gradient = [self.slopes(h, slope, powers), np.array([of_noise])]
+        of_noise = at.noise * (slope.diagonal() @ self.noise_shape)
+        of_factor = np.vdot(slope, data.errors) * at.of_errors if has_errors else 0.0
+        gradient = [self.slopes(at, slope, powers), np.array([of_noise])]
         if has_errors:
             of_scale = weight * (squares / scales - n).sum() / 2 - of_factor
             gradient.append(np.array([of_scale, of_factor]))
         return float(value), np.concatenate(gradient)
 
-    def powers_of_pairs(self, h: FloatArray) -> FloatArray:
+    def powers_of_pairs(self, at: Variances) -> FloatArray:
         """Return the powers of each pair of values once, for `covariance` and `slopes`."""
         signs = self.data.signs
-        tilted = signs * (_LEVEL * self.variances(h).strengths)
+        tilted = signs * (_LEVEL * at.strengths)
         return self._powers((tilted @ signs.T).ravel()[_pairs(len(signs))[0]])
 
     def slopes(
         self,
-        h: FloatArray,
+        at: Variances,
         slope: FloatArray,
         powers: FloatArray,
         of_strengths: FloatArray | float = 0.0,
@@ -438,8 +434,8 @@ class Prior:
 
         Parameters
         ----------
-        h : array
-            The hyperparameters.
+        at : Variances
+            What the hyperparameters stand for.
         slope : array, (n, n)
             Derivative in the kernel of the values: twice the part above the diagonal, and 0 below.
             It is overwritten.
@@ -448,67 +444,62 @@ class Prior:
         of_strengths : array, (M,)
             Derivative in the strengths where it does not come from the kernel.
         """
-        strengths, of_components, of_size, _ = self.variances(h)
-        data, signs = self.data, self.data.signs
+        data, signs, tau = self.data, self.data.signs, at.tau
         of_function = 0.0
         if self.has_function_of_size:
-            of_function = of_size * float(np.vdot(self._polynomials, slope @ self._polynomials))
+            of_function = at.of_size * float(np.vdot(self._polynomials, slope @ self._polynomials))
         places = _pairs(len(signs))[0]
         of_pairs = slope.ravel()[places]
         # Sums of it times z_j z'_j, (M,).
         of_linear = np.einsum("nj,nj->j", signs, slope @ signs) * (data.parity != EVEN)
         of_constant = of_pairs.sum() if data.parity != ODD else 0.0
-        tau, scale, total = self.components(strengths)
-        levels, shares = self._levels, of_components / total
+        levels, shares = self._levels, at.components / at.total
         dots = powers @ of_pairs
         n_levels = len(dots) // 2
         gains = 0.5 * dots[self._at] + self._signs * dots[n_levels + self._at]
-        scale, are_odd = scale[:, None], (self.parities == ODD)[:, None]
+        scale, are_odd = at.scale[:, None], (self.parities == ODD)[:, None]
         together = tau @ of_linear
         gains -= scale[:, 0] * np.where(are_odd[:, 0], together, of_constant)
         moved = -scale * np.where(
             are_odd, tau * together[:, None] + (1 - tau**2) * of_linear, tau * of_constant
         )
-        of_total = self._slope_of_total(tau, scale[:, 0])
-        of_kernels = (shares * levels) @ (moved - (gains / total)[:, None] * of_total)
+        moved -= (gains / at.total)[:, None] * self._slope_of_total(at)
+        of_kernels = (shares * levels) @ moved
         of_strengths = of_strengths + of_linear + of_kernels
         slope.ravel()[places] = of_pairs * (self._of_powers(shares * levels, -self._signs) @ powers)
         of_strengths += np.einsum("nj,nj->j", signs, slope @ signs)
-        own = strengths - _EQUAL / self.n_players
+        own = at.strengths - _EQUAL / self.n_players
         of_own = own * (of_strengths - own @ of_strengths / (1 - _EQUAL))
         return np.concatenate([of_own, shares * gains, [of_function]])
 
-    def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
+    def index_covariances(self, at: Variances, index: Index) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of averages and values, (n, k), and variances, (k,).
 
         Those of the noise are not in them.
         """
-        strengths, of_components, of_size, _ = self.variances(h)
         signs = self.data.signs
         covariances, variances = np.zeros((len(signs), index.n_sets)), np.zeros(index.n_sets)
         if self.data.parity != EVEN:
-            at = 0
+            first = 0
             for part in index.parts:
-                columns = slice(at, at := at + len(part.sets))
+                columns = slice(first, first := first + len(part.sets))
                 if part.size == 1:  # single players, which the components lack
                     player, weight = part.sets[:, 0], part.by_degree[0]
-                    covariances[:, columns] = weight * signs[:, player] * strengths[player]
-                    variances[columns] = weight**2 * strengths[player]
-        tau, scale, total = self.components(strengths)
-        shares = of_components * scale / total
+                    covariances[:, columns] = weight * signs[:, player] * at.strengths[player]
+                    variances[columns] = weight**2 * at.strengths[player]
         for parity in np.unique(self.parities).tolist():
             of = self.parities == parity
-            covariances += index.covariances(signs, tau[of], shares[of], parity)
-            variances += index.variances(tau[of], shares[of], parity)
+            covariances += index.covariances(signs, at.tau[of], at.shares[of], parity)
+            variances += index.variances(at.tau[of], at.shares[of], parity)
         if len(self.sparse.players):
             counts = index.of_sets(self.sparse.players)
             covariances += (self._columns * self.sparse.variances) @ counts
             variances += self.sparse.variances @ counts**2
         if self.has_function_of_size:
-            shares = np.linspace(-1, 1, self.n_players + 1)
-            of_index = index.of_functions_of_size(polynomials(shares, self.data.parity))
-            covariances += (of_size * self._polynomials) @ of_index.T
-            variances += of_size * (of_index**2).sum(axis=1)
+            means = np.linspace(-1, 1, self.n_players + 1)
+            of_index = index.of_functions_of_size(polynomials(means, self.data.parity))
+            covariances += (at.of_size * self._polynomials) @ of_index.T
+            variances += at.of_size * (of_index**2).sum(axis=1)
         return covariances, variances
 
 

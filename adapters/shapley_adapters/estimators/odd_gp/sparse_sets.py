@@ -40,16 +40,16 @@ def find_sparse_sets(prior: Prior, h: FloatArray) -> SparseSets:
     data = prior.data
     n, n_players = data.signs.shape
     size = 3 if data.parity == ODD else 2
-    strengths = prior.variances(h).strengths
+    at = prior.variances(h)
     n_strongest = n_watched(n, n_players, size)
-    watched = np.sort(np.argsort(-strengths, kind="stable")[:n_strongest])
-    factor = factored(prior.covariance(h))
+    watched = np.sort(np.argsort(-at.strengths, kind="stable")[:n_strongest])
+    factor = factored(prior.covariance(at))
     alpha = lapack.dpotrs(factor, data.values, lower=1)[0]
     alpha /= np.sqrt(np.maximum((data.values * alpha).sum(axis=0), _LEAST**2))
     sets, energy = _energies(data.signs, alpha, watched, size)
     if not len(sets):
         return SparseSets.none(size)
-    best = np.argsort(-energy * strengths[sets].prod(axis=1), kind="stable")[:_MOST_CANDIDATES]
+    best = np.argsort(-energy * at.strengths[sets].prod(axis=1), kind="stable")[:_MOST_CANDIDATES]
     candidates = sets[best]
     variances = sparse_variances(
         factor, data.values, products_of(data.signs, candidates), len(sets), data.n_independent
