@@ -74,9 +74,10 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
         error *= max(1.0, budget / _QUICKLY_SEEN) ** _GROWTH_IF_QUICK
     if x > last:  # as the root of the budget, like all errors of random draws
         return error * float(np.exp((last - x) / 2))
-    # 1 at one evaluation a player; more where some players have none.
-    lacking = max(0.0, float(np.log(max(1, estimator.useful_budget(n_players)) / budget)))
-    return error + (1 - error) * max(0.0, 1 - float(x / first)) + lacking
+    error += (1 - error) * max(0.0, 1 - float(x / first))  # 1 at one evaluation a player
+    if isinstance(estimator, RandomOrder):  # a part of an order leaves players without any value
+        error += 9 * max(0.0, float(np.log(estimator.useful_budget(n_players) / budget)))
+    return error
 
 
 class Plan(NamedTuple):
