@@ -12,9 +12,9 @@ import shapley_adapters as core
 from tests.helpers.clock import Clock
 
 N_CELLS, OF_OWN, FLOOR = 20, 0.02, 1e-6
-METHODS = {
+METHODS: dict[str, core.OddGP | core.LeastSquares | core.RandomOrder] = {
     "oddgp": core.OddGP(gradients=False),
-    "oddgp, weights='quick'": core.OddGP("quick", gradients=False),
+    "oddgp, weights='quick'": core.OddGP("quick"),
     "leastsquares": core.LeastSquares(),
     "randomorder": core.RandomOrder(),
 }

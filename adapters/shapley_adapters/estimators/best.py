@@ -40,8 +40,4 @@ class Best(OddGP):
     unbiased: bool = field(default=False, init=False)
     gradients: bool | str = field(default="auto", init=False)
 
-    candidates: ClassVar[tuple[Estimator[Any], ...]] = (
-        OddGP(),
-        OddGP(weights="quick", gradients=False),
-        RandomOrder(),
-    )
+    candidates: ClassVar[tuple[Estimator[Any], ...]] = (OddGP(), OddGP("quick"), RandomOrder())

@@ -53,7 +53,7 @@ _SHARE_OF_EVALUATIONS, _SHARE_OF_TIME, _TIMES = 0.05, 0.1, 3
 """Shares of the evaluations of a call, for all batches, and of its time, for those of a size; and
 the number of batches of a size."""
 
-_QUICKLY_SEEN, _GROWTH_IF_QUICK = 2 * QUICKLY_FROM, 0.3
+_GROWTH_IF_QUICK = 0.3
 """Errors of quickly learned weights are those of all values times this power of how many times as
 many evaluations there are, as measured with 13 to 120 players and 4 to 32 evaluations of each."""
 
@@ -71,7 +71,7 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
     of_sizes = [np.interp(x, _EVALUATIONS_EACH, np.log(errors)) for errors in table]
     error = float(np.exp(np.interp(np.log(n_players), _N_PLAYERS, of_sizes)))
     if getattr(estimator, "weights", "") == "quick":
-        error *= max(1.0, budget / _QUICKLY_SEEN) ** _GROWTH_IF_QUICK
+        error *= max(1.0, budget / 2 / QUICKLY_FROM) ** _GROWTH_IF_QUICK
     if x > last:  # as the root of the budget, like all errors of random draws
         return error * float(np.exp((last - x) / 2))
     error += (1 - error) * max(0.0, 1 - float(x / first))  # 1 at one evaluation a player
@@ -163,8 +163,7 @@ class Costs:
             # On a busy machine, the fastest of some batches ran without a break.
             times = _TIMES if _TIMES * n <= affordable else 1
             left -= times * n
-            coalitions = rng.random((times, n, self.game.n_players)) < 0.5
-            each = min(map(timed, coalitions))
+            each = min(map(timed, rng.random((times, n, self.game.n_players)) < 0.5))
             if last:
                 difference = (n * each - last * self.of_row) / (n - last)
                 of_row = float(np.clip(difference, each / 16, each))

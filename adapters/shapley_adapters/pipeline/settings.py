@@ -277,8 +277,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     limit = settings.budget
     if limit is None:
         limit = default_budget(n_players, has_tolerance)
-        if settings.saves_rows and n_players > ENUMERATED_BY_DEFAULT:
-            limit //= 2
+        limit //= 2 if settings.saves_rows and n_players > ENUMERATED_BY_DEFAULT else 1
         if estimator.has_unions:  # which has use for any budget, however many players there are
             limit = min(limit, default_budget(_MOST_SPLIT_BY_DEFAULT, has_tolerance))
     # Estimators on graphs estimate other values than enumeration does.

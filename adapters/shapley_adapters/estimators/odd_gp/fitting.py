@@ -111,8 +111,7 @@ def fitted(
     found = prior.sparse.players[:0]
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
-        n_searched = min(SEARCHED, SEARCHED_EACH * learned_from)
-        sparse = find_sparse_sets(prior.first(n_searched), best.h)
+        sparse = find_sparse_sets(prior.first(min(SEARCHED, SEARCHED_EACH * learned_from)), best.h)
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if min(n, learned_from) > _FEW or len(prior.sparse.players):
         best = maximised(prior.first(learned_from), best.h, _STEPS)
