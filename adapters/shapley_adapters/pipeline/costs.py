@@ -76,7 +76,7 @@ def expected_error(estimator: Estimator[Any], n_players: int, budget: int) -> fl
         return error * float(np.exp((last - x) / 2))
     error += (1 - error) * max(0.0, 1 - float(x / first))  # 1 at one evaluation a player
     if isinstance(estimator, RandomOrder):  # a part of an order leaves players without any value
-        error += 9 * max(0.0, float(np.log(estimator.useful_budget(n_players) / budget)))
+        error += 2 * max(0.0, float(np.log(estimator.useful_budget(n_players) / budget)))
     return error
 
 
