@@ -219,7 +219,7 @@ def _estimate_best(
         elif not costs.is_cheap(chosen):
             most = _MORE * budget.limit if settings.budget is None else settings.budget
             limits = [most if isinstance(one, RandomOrder) else budget.limit for one in candidates]
-            allowed = model + max(costs.unnoticed, model)
+            allowed = model + max(costs.unnoticed, model / 2)  # as the first one would be
             chosen = costs.best_plan(candidates, allowed, limits) or Plan(candidates[-1], limits[0])
             new_budget = chosen.budget
             reason = (
