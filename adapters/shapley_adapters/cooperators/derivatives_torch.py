@@ -342,15 +342,9 @@ class _Points:
         return _collected(at_step, len(self.rows), self.batch_size)[0]
 
 
-def _slope(
-    output: torch.Tensor,
-    presence: torch.Tensor,
-    create_graph: bool = False,
-    retain_graph: bool = False,
-) -> torch.Tensor:
+def _slope(output: torch.Tensor, presence: torch.Tensor, **keeps: Any) -> torch.Tensor:
     """Return the slopes of an output summed over rows, which do not depend on each other."""
-    keeps = create_graph, retain_graph
-    slope = _gradient(output, presence, *keeps) if output.requires_grad else None
+    slope = _gradient(output, presence, **keeps) if output.requires_grad else None
     if slope is None:
         raise DerivativeError(_DETACHED)
     return slope
@@ -367,20 +361,9 @@ def _curvature(slope: torch.Tensor, presence: torch.Tensor) -> torch.Tensor | No
     return torch.stack([zero if column is None else column for column in columns], dim=1)
 
 
-def _gradient(
-    output: torch.Tensor,
-    presence: torch.Tensor,
-    create_graph: bool = False,
-    retain_graph: bool = False,
-) -> torch.Tensor | None:
+def _gradient(output: torch.Tensor, presence: torch.Tensor, **keeps: Any) -> torch.Tensor | None:
     with attempted():
-        (gradient,) = torch.autograd.grad(
-            output,
-            presence,
-            retain_graph=retain_graph or create_graph,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
+        (gradient,) = torch.autograd.grad(output, presence, allow_unused=True, **keeps)
     return gradient
 
 

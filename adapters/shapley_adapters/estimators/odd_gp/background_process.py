@@ -140,11 +140,10 @@ class Levels:
         means, centre, scale = self._centring
         return (means + means[:, level : level + 1] - centre - self._distances(level)) / scale
 
-    def kernels(self, levels: IntArray) -> Callable[[int], FloatArray]:
-        """Return a function of a level, with its kernels with other levels, (M, n), as value."""
-        n_levels = self.coordinates.shape[1]
-        places = levels + n_levels * np.arange(self.n_players)[:, None]
-        return lambda level: np.take(self.kernel(level), places)
+    def kernels(self, levels: IntArray, weights: FloatArray) -> Callable[[int], FloatArray]:
+        """Return a function of a level, with its weighted kernels with others, (M, n), as value."""
+        places = levels + self.coordinates.shape[1] * np.arange(self.n_players)[:, None]
+        return lambda level: np.take(self.kernel(level), places) * weights[:, None]
 
 
 @dataclass(frozen=True)
@@ -268,7 +267,7 @@ class BackgroundProcess:
         misfit = _misfit(solved[max(n_fitted, n_inducing // 2) :])
         if n == n_inducing:
             known = solve_triangular(factor, self._with_attributions(inducing).T, lower=True)
-            variances = self._attribution_variances() - _squares(known)
+            variances = self._attribution_variances() - (known**2).sum(axis=0)
             return known.T @ solved, misfit * np.maximum(variances, 0)
         factor = np.linalg.cholesky(own + _NUGGET * np.eye(n_inducing))
         precision, sums = np.eye(len(factor)), np.zeros(len(factor))
@@ -285,7 +284,7 @@ class BackgroundProcess:
         of_precision = np.linalg.cholesky(precision)
         left = solve_triangular(of_precision, known, lower=True)
         means = left.T @ solve_triangular(of_precision, sums, lower=True)
-        variances = self._attribution_variances() - _squares(known) + _squares(left)
+        variances = self._attribution_variances() + (left**2 - known**2).sum(axis=0)
         return means, misfit * np.maximum(variances, 0)
 
     def _noise_of(self, parts: Parts) -> FloatArray:
@@ -332,7 +331,7 @@ class BackgroundProcess:
         first, second, third = self.variances
         total = np.zeros((self.levels.n_players, len(parts.backgrounds)))
         for sign, half in ((0.5, parts), (-0.5, parts.complement())):
-            kernels = self._weighted(half.levels())
+            kernels = self.levels.kernels(half.levels(), self.weights)
             alpha = kernels(0)  # (M, n)
             alphas, both_present = _others(alpha, alpha)
             for b, share in enumerate(self.levels.weights):
@@ -368,11 +367,6 @@ class BackgroundProcess:
         signs = parts.signs()
         of_pairs = odd[of_parts][:, :, of_parts].transpose(1, 0, 2)  # (n, M, n) to (M, n, n)
         return of_pairs * signs.T[:, :, None] * signs.T[:, None]
-
-    def _weighted(self, levels: IntArray) -> Callable[[int], FloatArray]:
-        """Return the function of a level with its weighted kernels with others, (M, n)."""
-        kernels, weights = self.levels.kernels(levels), self.weights[:, None]
-        return lambda level: kernels(level) * weights
 
     def _corners(
         self, backgrounds: IntArray, others: IntArray, is_weighted: bool = True
@@ -469,11 +463,6 @@ def _others(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]
     left, right = one.sum(axis=0) - one, other.sum(axis=0) - other
     products = one * other
     return left, left * right - (products.sum(axis=0) - products)
-
-
-def _squares(columns: FloatArray) -> FloatArray:
-    """Return the sums of squares of columns."""
-    return (columns**2).sum(axis=0)
 
 
 def _growth(derivatives: FloatArray, explained: FloatArray, expected: FloatArray) -> FloatArray:
