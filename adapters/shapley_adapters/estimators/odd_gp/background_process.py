@@ -48,11 +48,12 @@ _LEAST_GAIN = 0.5
 _FIRST_SHARES = (0.7, 0.2, 0.05, 0.05)
 """Shares of the degrees and of noise in the variance, from which the fit starts."""
 
-_LEAST_WEIGHT, _LEAST_SHARE = 0.02, 1e-6
-"""Least weight over the largest, and least variance of a degree over that of the values."""
+_LEAST_WEIGHT = 0.02
+"""Least weight over the largest."""
 
 _NUGGET = 1e-5
-"""Variance over that of the values that keeps covariance matrices positive definite."""
+"""Variance over that of the values that keeps covariance matrices positive definite, and the least
+of a degree."""
 
 _NUMBERS = 2**17
 """Numbers of the kernels of several background rows in memory at a time."""
@@ -244,7 +245,7 @@ class BackgroundProcess:
                 weights = weights * np.sqrt(_growth(of_players, explained, expected))
                 weights = np.maximum(weights, _LEAST_WEIGHT * weights.max())
             mean = weights.mean()
-            variances = np.maximum(self.variances * grown, _LEAST_SHARE / sizes)
+            variances = np.maximum(self.variances * grown, _NUGGET / sizes)
             self.variances = variances * mean ** np.arange(1, 4)
             self.noise = max(noise, _NUGGET)
             self.weights = weights / mean
@@ -468,5 +469,5 @@ def _others(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]
 def _growth(derivatives: FloatArray, explained: FloatArray, expected: FloatArray) -> FloatArray:
     """Return the factors, within bounds, of variances with these derivatives, (H, n, n)."""
     flat = derivatives.reshape(len(derivatives), -1)
-    ratios = (flat @ explained.ravel()) / np.maximum(flat @ expected.ravel(), 1e-12)
+    ratios = (flat @ explained.ravel()) / np.maximum(flat @ expected.ravel(), np.finfo(float).tiny)
     return np.clip(ratios, 1 / _LARGEST_STEP, _LARGEST_STEP)

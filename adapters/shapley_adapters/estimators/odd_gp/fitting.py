@@ -26,9 +26,9 @@ to 120 players and 16 evaluations of each, errors are 1.3 to 1.9 times those of 
 to .9 those of random orders; all work takes 80 to 20 % of the time."""
 
 _FIRST_STEPS, _STEPS = 10, 2
-"""Steps of the first fit, and of that to more values, with sparse sets. With 3 of the latter, errors
-of drawn models are the same, and all work takes 1.1 times as long; with 7 of the first, some games
-of few triples are not exact."""
+"""Steps of the first fit, and of that to more values, with sparse sets. With 3 of these, errors of
+drawn models are the same, and all work takes 1.1 times as long; with 7 first ones, some games of
+few triples are not exact."""
 
 _GAINED = 1e-3
 """Share of the log likelihood, below which a fit stops."""
