@@ -190,15 +190,12 @@ class ValuedGame(WrappedGame):
 
         self._evaluate_full(rows)
         is_margin = self.value_function.kind == "margin"
-        are_probabilities = None if is_margin else self._are_probabilities[rows]
         values = partial(
             tensor_values,
             weights=self._weights[rows],
-            are_probabilities=are_probabilities,
+            are_probabilities=None if is_margin else self._are_probabilities[rows],
             background_weights=self.background_weights,
         )
-        if is_margin:
-            return values(self.game.presence_values(rows, presence)[:, None])
         found: torch.Tensor = self.game.presence_values(rows, presence, values)
         return found
 

@@ -24,7 +24,7 @@ def tensor_values(
         Weight of each class.
     are_probabilities : array, (P,), or None
         Which outputs are probabilities; the others are logits, and are converted to probabilities.
-        Then logarithms of their means are taken. None for plain outputs, of one background row.
+        Then logarithms of their means are taken. None for the means of plain outputs.
     background_weights : array, (B,), optional
         Weight of each background row, with sum 1; by default they are equal.
     """
@@ -41,10 +41,11 @@ def tensor_values(
         # The branch that is not used must still have finite derivatives.
         logs = torch.where(is_probability, wide, torch.ones_like(wide)).clamp(min=least).log()
         wide = torch.where(is_probability, logs, torch.log_softmax(wide, dim=2))
-    of_classes = wide[:, 0]
-    if wide.shape[1] > 1:
-        shares = np.full(wide.shape[1], 1 / wide.shape[1])
-        shares = shares if background_weights is None else background_weights
-        of_classes = torch.logsumexp(wide + wide.new_tensor(shares).log()[:, None], dim=1)
+    if background_weights is None:
+        background_weights = np.full(wide.shape[1], 1 / wide.shape[1])
+    shares = wide.new_tensor(background_weights)[:, None]
+    of_classes = (wide * shares).sum(dim=1)
+    if are_probabilities is not None:
+        of_classes = torch.logsumexp(wide + shares.log(), dim=1)
     of_weights = torch.as_tensor(weights, dtype=wide.dtype, device=wide.device)
     return (of_classes * of_weights).sum(dim=1, keepdim=True)

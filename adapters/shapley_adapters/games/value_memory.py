@@ -48,16 +48,21 @@ class ValueMemory:
 
     def values(self, game: Game, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values of coalitions, (P, K), of which only the unknown ones are computed."""
-        if not self.is_recording and not np.isin(rows, list(self._rows)).any():
-            return self._timed(game, rows, coalitions)
-        packed = np.packbits(coalitions, axis=1)
-        keys = [(row, key.tobytes()) for row, key in zip(rows.tolist(), packed, strict=True)]
-        new = np.array([key not in self._stored for key in keys])
-        if not new.any():
-            return np.array([self._stored[key] for key in keys])
-        computed = self._timed(game, rows[new], coalitions[new])
-        if len(computed) != np.count_nonzero(new):
-            return computed  # of a wrong length, which the evaluator refuses
+        keys, new = [], np.ones(len(rows), dtype=bool)
+        if self.is_recording or np.isin(rows, list(self._rows)).any():
+            packed = np.packbits(coalitions, axis=1)
+            keys = [(row, key.tobytes()) for row, key in zip(rows.tolist(), packed, strict=True)]
+            new = np.array([key not in self._stored for key in keys])
+            if not new.any():
+                return np.array([self._stored[key] for key in keys])
+        started, n = perf_counter(), int(new.sum())
+        if self.ends_at < inf and started + n * self.seconds_each > self.ends_at:
+            raise TimeIsUp
+        computed = np.asarray(game(rows[new], coalitions[new]), dtype=np.float64)
+        self.seconds_each = min(self.seconds_each, (perf_counter() - started) / n)
+        self.n_evaluations += n
+        if not keys or len(computed) != n:  # the evaluator refuses a wrong length
+            return computed
         result = np.empty((len(rows), *computed.shape[1:]))
         result[new] = computed
         for index in np.flatnonzero(~new):
@@ -68,12 +73,3 @@ class ValueMemory:
             for index in np.flatnonzero(new):
                 self._stored[keys[index]] = result[index]
         return result
-
-    def _timed(self, game: Game, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        started, n = perf_counter(), len(rows)
-        if self.ends_at < inf and started + n * self.seconds_each > self.ends_at:
-            raise TimeIsUp
-        values = np.asarray(game(rows, coalitions), dtype=np.float64)
-        self.seconds_each = min(self.seconds_each, (perf_counter() - started) / n)
-        self.n_evaluations += n
-        return values

@@ -57,7 +57,7 @@ _GROWTH_IF_QUICK = 0.3
 """Errors of quickly learned weights are those of all values times this power of how many times as
 many evaluations there are, as measured with 13 to 120 players and 4 to 32 evaluations of each."""
 
-_CLASS = 4.0
+CLASS = 4.0
 """Times of the model are rounded to a power of this, so that what is chosen by them repeats on a
 busy machine."""
 
@@ -172,13 +172,6 @@ class Costs:
                 self.of_row = each
             last = n
 
-    def round_model(self) -> None:
-        """Round the times of the model, so that small differences do not change a choice."""
-        self.of_row, self.of_call = (
-            _CLASS ** round(float(np.log(max(seconds, 1e-9)) / np.log(_CLASS)))
-            for seconds in (self.of_row, self.of_call)
-        )
-
     def own_seconds(self, plan: Plan) -> float:
         """Return the seconds of our own work in a call."""
         factor = 1.0 if self.settings.tolerance is None else _TOLERANCE_FACTOR
@@ -223,7 +216,7 @@ class Costs:
 
     def is_cheap(self, plan: Plan) -> bool:
         """Return whether our own work takes no longer than the model, by its rounded times."""
-        return self.own_seconds(plan) <= max(self.unnoticed, self.model_seconds(plan) / _CLASS**0.5)
+        return self.own_seconds(plan) <= max(self.unnoticed, self.model_seconds(plan) / CLASS**0.5)
 
     def best_plan(
         self, candidates: Sequence[Estimator[Any]], seconds: float, most: Sequence[int]

@@ -16,7 +16,7 @@ from ..estimators.random_order import RandomOrder
 from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
-from .costs import Costs, Plan, expected_error, named, warn_of_long_call
+from .costs import CLASS, Costs, Plan, expected_error, named, warn_of_long_call
 from .one_round import estimate_round, run_of
 from .passes import obstacle_to_gradients, usable
 from .result import Estimate, Seconds
@@ -107,13 +107,11 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     if not settings.is_for_training:
         if run.noise.difference is not None:
             run.noise.difference.warn()
-        choice = result.choice
         why = run.why_values_alone or obstacle_to_gradients(run, estimator)
         n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
         if n_useless and not why:
             why = f"gradients are zero for some feature, or not finite (rows: {n_useless})"
-        if why:
-            choice = "; ".join(filter(None, [choice, f"values alone: {why}"]))
+        choice = "; ".join(filter(None, [result.choice, why and f"values alone: {why}"]))
         result = replace(
             result,
             budget=settings.budget,
@@ -207,7 +205,8 @@ def _estimate_best(
     reason = f"{of_first}: its overhead is about {own:.2g} s"
     if may_enumerate or own > costs.unnoticed:
         costs.measure_model(game.n_rows * budget.limit)
-        costs.round_model()
+        times = np.maximum([costs.of_row, costs.of_call], 1e-9)
+        costs.of_row, costs.of_call = CLASS ** np.round(np.log(times) / np.log(CLASS))
         model, own = costs.model_seconds(chosen), costs.own_seconds(chosen)
         everything = Plan(first, 2**n_players)
         if may_enumerate and costs.seconds(everything) <= model + own:

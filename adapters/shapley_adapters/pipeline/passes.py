@@ -35,19 +35,14 @@ def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
 
     That a model is none of torch is no news.
     """
-    asked = (estimator.candidates or (estimator,))[0]
-    are_wanted = asked.values_alone is not None and any(
-        asked.uses_gradients(n_players, budget.limit) and not budget.enumerates_now
-        for n_players, budget in run.budgets.items()
-        if n_players
-    )
-    game = run.game
-    if not are_wanted or _needs_values(game, run.settings):
+    asked, game = (estimator.candidates or (estimator,))[0], run.game
+    budgets = {n: of.limit for n, of in run.budgets.items() if n and not of.enumerates_now}
+    are_wanted = any(asked.uses_gradients(*of_size) for of_size in budgets.items())
+    if asked.values_alone is None or not are_wanted or _needs_values(game, run.settings):
         return ""
-    if game.is_in_training_mode:
-        return "the model is in training mode"
-    obstacle = game.derivative_obstacle
-    return "" if obstacle in (None, NO_MODULE) else str(obstacle)
+    in_the_way = "the model is in training mode" if game.is_in_training_mode else None
+    in_the_way = in_the_way or game.derivative_obstacle
+    return "" if in_the_way in (None, NO_MODULE) else str(in_the_way)
 
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
@@ -131,11 +126,10 @@ def with_flat_players(run: Run, group: RowGroup, evaluate: Evaluator) -> list[Ro
             "the model detaches, rounds or compares them. Pass gradients=False."
         )
     run.has_gradients[group.rows] = change_little
-    parts = [
+    return [
         replace(group.subset_rows(change_little == has_gradients), has_gradients=has_gradients)
-        for has_gradients in (True, False)
+        for has_gradients in np.unique(change_little).tolist()
     ]
-    return [part for part in parts if len(part.rows)]
 
 
 def with_passes(
