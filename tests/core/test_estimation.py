@@ -125,6 +125,7 @@ def test_default_budget():
     game = random_game(11)  # more coalitions than the default
     core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
     assert 480 <= len(set(game.asked)) <= 500
+    assert ESTIMATORS[0].estimate(random_game(10)).evaluations == 1024
 
 
 @pytest.mark.parametrize("n_players", [5, 70])
@@ -136,10 +137,6 @@ def test_the_default_budget_suffices(row, n_players):
     assert (result.evaluations <= max(2**5, core.default_budget(n_players), 70 * 71)).all()
     if with_errors:
         assert np.isfinite(result.standard_errors).all()
-
-
-def test_the_default_budget_of_enumeration_is_all_coalitions():
-    assert ESTIMATORS[0].estimate(random_game(10)).evaluations == 1024
 
 
 @pytest.mark.filterwarnings(FEW)
