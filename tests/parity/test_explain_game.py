@@ -22,8 +22,6 @@ from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions, semivalues_by_sizes
 from tests.helpers.optional import captum_ext, torch
 
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
-
 M = 6
 NAMES = ["ann", "bob", "None", "nan", "eve", "fay"]
 TABLE = np.random.default_rng(0).normal(size=(2**M, 2))
@@ -47,7 +45,7 @@ def slow(function):
 
 
 def tensors(coalitions):
-    return pytest.importorskip("torch").tensor(first(coalitions), requires_grad=True)
+    return torch.tensor(first(coalitions), requires_grad=True)
 
 
 def for_captum(function):
@@ -242,7 +240,6 @@ def test_bad_input_is_named(value, players, options, kind, text):
 # --- captum's host ---
 
 
-@needs_torch
 @pytest.mark.parametrize("name", ["", "OddGP", "RandomOrder", "LeastSquares"])
 def test_values_of_tensors_are_those_of_enumeration(name):
     kinds = vars(captum_ext) | {"LeastSquares": captum_ext.attribution_class(LeastSquares)}
@@ -253,7 +250,6 @@ def test_values_of_tensors_are_those_of_enumeration(name):
     np.testing.assert_allclose(found.estimate.empty_values[0], TABLE[0], atol=1e-10)
 
 
-@needs_torch
 @pytest.mark.parametrize("kind", ["coroutine", "remote", "sets"])
 def test_coroutines_and_sets_have_the_values_of_tensors(kind):
     value = of_sets if kind == "sets" else for_captum(first)
@@ -264,7 +260,6 @@ def test_coroutines_and_sets_have_the_values_of_tensors(kind):
     assert found.players == tuple(NAMES)
 
 
-@needs_torch
 @pytest.mark.parametrize(
     ("players", "options", "of_shap"),
     [
@@ -282,7 +277,6 @@ def test_pairs_semivalues_groups_and_graphs_are_those_of_shap(players, options, 
     np.testing.assert_allclose(values, expected.values, atol=1e-10)
 
 
-@needs_torch
 def test_values_are_bit_for_bit_those_of_attribute():
     game = lambda rows: torch.sin(rows.double() @ torch.arange(14.0).double())  # noqa: E731
     found = captum_ext.explain_game(game, 14, method=captum_ext.OddGP, seed=3, n_samples=100)
@@ -298,7 +292,6 @@ def test_values_are_bit_for_bit_those_of_attribute():
     assert axes.get_xlabel() == "attribution, with 95 % intervals"
 
 
-@needs_torch
 def test_coalitions_of_tensors_without_a_value_get_another():
     value = for_captum(failing([2], is_nan=True))
     with pytest.warns(ShapleyExtWarning, match="is on_error: 15. First: "):
@@ -309,7 +302,6 @@ def test_coalitions_of_tensors_without_a_value_get_another():
     assert found.failed_coalitions == 15
 
 
-@needs_torch
 @pytest.mark.parametrize(
     ("value", "players", "options", "kind", "text"),
     [
@@ -330,7 +322,6 @@ def test_bad_input_of_captum_is_named(value, players, options, kind, text):
         captum_ext.explain_game(for_captum(value) if value is first else value, players, **options)
 
 
-@needs_torch
 def test_a_table_is_of_one_output():
     with pytest.raises(InvalidArgumentError, match="one of the 2 outputs, counted from 0; got 2"):
         captum_ext.explain_game(for_captum(drawn), M).to_frame(2)

@@ -1,4 +1,4 @@
-"""`max_seconds=` of both hosts, and the explainers that choose between exact and estimated.
+"""`max_seconds=` and `tolerance=` of both hosts, and what chooses between exact and estimated.
 
 The model moves a clock of its own, so that the numbers do not depend on the machine.
 """
@@ -19,11 +19,11 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.pipeline.settings import rounded_seconds
 from tests.helpers.clock import Clock
-from tests.helpers.estimator_table import OF_CLASSES
+from tests.helpers.estimator_table import OF_CLASSES, SEVERAL, over
 from tests.helpers.optional import captum_ext, torch
 from tests.helpers.reference_games import FunctionGame
+from tests.shap_host.games import network
 
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 SPEEDS = pytest.mark.parametrize("seconds", [1e-6, 5e-5, 5e-3])
 ROWS = np.random.default_rng(3).normal(size=(4, 30))
 FEW = "ignore:.* is little for"
@@ -56,7 +56,7 @@ def by_captum(model, rows, method="Best", seed=0, **options):
     return values.numpy(), attribution.last_estimate
 
 
-HOSTS = pytest.mark.parametrize("explain", [by_shap, pytest.param(by_captum, marks=needs_torch)])
+HOSTS = pytest.mark.parametrize("explain", [by_shap, by_captum])
 
 
 @HOSTS
@@ -163,6 +163,37 @@ def test_a_tolerance_ends_rows_before_their_time(explain, clock):
     assert clock.now <= 0.12
 
 
+@over([row for row in SEVERAL if not row.is_exact])
+def test_both_hosts_stop_at_the_same_evaluations(row):
+    net, rows = network(12, 2), ROWS[:, :12]
+    explainer = row.explainer(net, ROWS[:1, 12:24], seed=3, **row.options)
+    explanation = explainer(rows, tolerance="15%", max_evals=4096, error_bounds=True, silent=True)
+    method = row.attribution(net, seed=3, **row.options)
+    x, baselines = torch.as_tensor(rows), torch.as_tensor(ROWS[:1, 12:24])
+    options = {"tolerance": "15%", "n_samples": 4096, "return_standard_error": True}
+    for one, other in zip(
+        (explanation.values, explanation.error_std),
+        method.attribute(x, baselines, **options),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other.movedim(1, 2).numpy(), atol=1e-10)
+    spent = explainer.last_estimate.evaluations
+    np.testing.assert_array_equal(spent, method.last_estimate.evaluations)
+    errors = explainer.last_estimate.standard_errors
+    assert (errors.max(axis=1) <= 0.15 * np.ptp(explanation.values, axis=1)).all()
+
+
+@HOSTS
+def test_tolerances_bound_errors_or_are_warned_of_or_refused(explain):
+    _, estimate = explain(curved, ROWS[:, :12], "RandomOrder", tolerance=0.05)
+    assert 0 < estimate.standard_errors.max() <= 0.05
+    budget = "max_evals" if explain is by_shap else "n_samples"
+    with pytest.warns(ShapleyExtWarning, match=f"4 of 4 rows .* {budget}=300"):
+        explain(curved, ROWS[:, :12], "RandomOrder", tolerance=1e-6, max_evals=300)
+    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
+        explain(curved, ROWS[:, :12], "RandomOrder", tolerance="5")
+
+
 @HOSTS
 def test_a_budget_is_a_further_limit(explain, clock):
     model = clock.model(curved, 1e-5)
@@ -185,7 +216,7 @@ def test_messages_name_the_limit_that_is_reached(limit, remedy, clock):
         by_shap(clock.model(curved, 1e-5), ROWS, "oddgp", max_seconds=10.0, **limit)
 
 
-@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@over(OF_CLASSES)
 @pytest.mark.parametrize("seconds_of_call", [0.0, 1e-3])
 def test_every_estimator_ends_in_time(row, seconds_of_call, clock):
     model = clock.model(curved, 2e-5, seconds_of_call)
@@ -222,7 +253,6 @@ def test_our_own_work_is_part_of_the_time(slowness, independent_rows, clock, mon
     assert 0.4 <= clock.now <= 1.2
 
 
-@needs_torch
 @pytest.mark.parametrize("method", ["Shear", "OddGP"])
 @pytest.mark.parametrize("cooperators", ["auto", "hessian", "gradient", "difference"])
 def test_scores_from_derivatives_with_a_time(method, cooperators):

@@ -84,6 +84,12 @@ def test_modules_without_parameters_keep_the_precision_of_the_rows():
 
     wanted = oracle(lambda x: np.tanh(x).prod(axis=1), X, BACKGROUND)
     np.testing.assert_allclose(explain(Product()).values, wanted, **ROUNDING)
+    for kind in (np.float32, np.float64):  # gradients are of that type, too
+        masker, x = BACKGROUND[:1].astype(kind), X.astype(kind)
+        options: Any = {"algorithm": "oddgp", "seed": 0, "gradients": True}
+        found = shap.Explainer(Product(), masker, **options)(x, max_evals=30)
+        wanted = oracle(lambda x: np.tanh(x).prod(axis=1), x, masker)
+        np.testing.assert_allclose(found.values, wanted, atol=0.1)
 
 
 @every_name
