@@ -227,14 +227,6 @@ def test_games_of_odd_degrees_up_to_three_are_recovered(weights):
     assert np.abs(run(game, 70, weights).values[0, :, 0] - exact).max() > 0.1
 
 
-@both_weights
-def test_what_complements_have_in_common_changes_nothing(weights):
-    game, _ = crowd(20, seed=0)
-    odd = FunctionGame(lambda z: (game.function(z) - game.function(~z)) / 2, 20)
-    found, expected = run(game, 200, weights), run(odd, 200, weights)
-    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-6)
-
-
 # --- degenerate games ---
 
 

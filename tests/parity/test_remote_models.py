@@ -8,7 +8,7 @@ from tqdm import tqdm
 import shap_ext
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.pipeline import one_round
-from tests.helpers.estimator_table import OF_CLASSES
+from tests.helpers.estimator_table import OF_CLASSES, over
 from tests.helpers.optional import HAS_TORCH
 
 ROWS = np.random.default_rng(0).normal(size=(6, 12))
@@ -19,9 +19,7 @@ def model(x):
     return np.array([np.sin(row).sum() + row[0] * row[1] * row[2] for row in np.asarray(x)])
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in OF_CLASSES if not row.is_exact], ids=lambda row: row.id
-)
+@over([row for row in OF_CLASSES if not row.is_exact])
 def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
     def explainer(**arguments):
         remote = shap_ext.RemoteModel(model, rows_per_call=200, **arguments)

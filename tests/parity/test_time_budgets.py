@@ -384,9 +384,8 @@ def drawn(rng, n_players, n_outputs):
 
     for index, value in enumerate(products(rows).T):
         members = np.unique(sets[index][sets[index] < n_players])
-        exact[:, members] += np.multiply.outer(value, heights[index])[:, None] / max(
-            1, len(members)
-        )
+        shares = heights[index] / max(1, len(members))
+        exact[:, members] += np.multiply.outer(value, shares)[:, None]
     return lambda x: products(x) @ heights, rows, exact
 
 
