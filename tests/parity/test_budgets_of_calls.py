@@ -7,7 +7,7 @@ import shap
 import shap_ext
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, over
-from tests.helpers.optional import HAS_TORCH, captum_ext
+from tests.helpers.optional import captum_ext, torch
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(3, 11))
@@ -49,11 +49,8 @@ def test_a_call_takes_its_budget(row):
 
 
 @pytest.mark.filterwarnings("ignore:.* is little for")
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 @over(OF_CLASSES)
 def test_a_call_takes_its_budget_in_captum(row):
-    import torch
-
     rows, budget = torch.tensor(ROWS), row.budget(11, 150)
     said = row.attribution(never, seed=0, **row.options).budget_of(rows, n_samples=budget)
     method = row.attribution(lambda x: torch.as_tensor(curved(x)), seed=0, **row.options)
@@ -109,11 +106,8 @@ def test_bad_arguments():
         explainer.budget_of(ROWS, max_evals=2)
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_networks_have_no_budget():
     pytest.importorskip("safetensors")
-    import torch
-
     with pytest.raises(InvalidArgumentError, match="a network is trained first"):
         shap_ext.SimShapExplainer(never, BACKGROUND).budget_of(ROWS)
     with pytest.raises(InvalidArgumentError, match="a network is trained first"):

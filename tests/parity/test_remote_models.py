@@ -9,7 +9,7 @@ import shap_ext
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.pipeline import one_round
 from tests.helpers.estimator_table import OF_CLASSES, over
-from tests.helpers.optional import HAS_TORCH
+from tests.helpers.optional import HAS_TORCH, captum_ext, torch
 
 ROWS = np.random.default_rng(0).normal(size=(6, 12))
 BACKGROUND = np.random.default_rng(1).normal(size=(3, 12))
@@ -37,12 +37,7 @@ def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
         assert n_new <= 0.53 * n_all
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="captum needs torch")
 def test_captum_takes_it(tmp_path):
-    import torch
-
-    import captum_ext
-
     def forward(x, scale):
         return (x * scale)[:, 0] * x[:, 1] + x.sum(dim=1)
 
@@ -92,10 +87,6 @@ def test_coroutine_functions_are_refused_by_name():
     with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
         shap_ext.RandomOrderExplainer(model, BACKGROUND)(ROWS)
     if HAS_TORCH:
-        import torch
-
-        import captum_ext
-
-        method = captum_ext.RandomOrder(model)  # type: ignore[arg-type] # async on purpose
+        method = captum_ext.RandomOrder(model)  # async on purpose
         with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
             method.attribute(torch.as_tensor(ROWS))
