@@ -72,9 +72,8 @@ def test_rows_that_stop_early_have_traces_to_their_end():
 
 
 def test_enumerated_rows_have_one_point():
-    trace = core.estimate(
-        random_game(5, n_rows=2), core.OddGP(), core.Settings(seed=0, trace=True)
-    ).trace
+    settings = core.Settings(seed=0, trace=True)
+    trace = core.estimate(random_game(5, n_rows=2), core.OddGP(), settings).trace
     assert (trace.evaluations[:, -1] == 32).all()
     assert (trace.evaluations[:, :-1] == 0).all()
 

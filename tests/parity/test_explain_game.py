@@ -248,6 +248,8 @@ def test_values_of_tensors_are_those_of_enumeration(name):
     np.testing.assert_allclose(found.values, EXACT.T, atol=1e-10)
     np.testing.assert_array_equal(found.standard_errors, np.zeros((2, M)))
     np.testing.assert_allclose(found.estimate.empty_values[0], TABLE[0], atol=1e-10)
+    with pytest.raises(InvalidArgumentError, match="one of the 2 outputs, counted from 0; got 2"):
+        found.to_frame(2)
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "remote", "sets"])
@@ -320,11 +322,6 @@ def test_coalitions_of_tensors_without_a_value_get_another():
 def test_bad_input_of_captum_is_named(value, players, options, kind, text):
     with pytest.raises(kind, match=re.escape(text)):
         captum_ext.explain_game(for_captum(value) if value is first else value, players, **options)
-
-
-def test_a_table_is_of_one_output():
-    with pytest.raises(InvalidArgumentError, match="one of the 2 outputs, counted from 0; got 2"):
-        captum_ext.explain_game(for_captum(drawn), M).to_frame(2)
 
 
 def test_little_budgets_speak_of_players():
