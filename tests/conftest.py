@@ -24,7 +24,6 @@ NEEDS_TORCH = [
     "parity/test_captum_parity.py",
     "parity/test_derivative_table.py",
     "parity/test_quantus.py",
-    "parity/test_tolerance.py",
     "parity/test_value_functions.py",
     "shap_host/test_derivatives.py",
 ]

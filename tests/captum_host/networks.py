@@ -1,20 +1,14 @@
 """Networks and the oracle's view of a forward function, for the tests of the captum side."""
 
+import functools
+
 import torch
 from torch import nn
 
 from tests.helpers.brute_force import shapley_values
+from tests.shap_host import games
 
-
-def network(n_inputs, n_outputs=1, *, activation=nn.Tanh, dtype=torch.float64, seed=0):
-    """Return a network of two layers with weights of its own, in eval mode."""
-    generator = torch.Generator().manual_seed(seed)
-    net = nn.Sequential(nn.Linear(n_inputs, 16), activation(), nn.Linear(16, n_outputs))
-    with torch.no_grad():
-        for parameter in net.parameters():
-            values = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(values * (2.0 if parameter.dim() == 1 else 1.0) / n_inputs**0.5)
-    return net.to(dtype).eval()
+network = functools.partial(games.network, activation=nn.Tanh, scale=1.0)
 
 
 def examples(n_examples, *shape, dtype=torch.float64, seed=1):

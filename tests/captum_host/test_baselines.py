@@ -23,7 +23,7 @@ from shapley_adapters.errors import (
 )
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.conditional_games import Quadratic, correlated_rows
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import OF_KINDS, over
 from tests.helpers.tolerances import EXACT
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -65,7 +65,7 @@ def test_small_budgets_give_the_mean_over_the_single_baselines(method, options):
     torch.testing.assert_close(made, torch.stack(each).mean(dim=0), **EXACT)
 
 
-@pytest.mark.parametrize("row", OF_KINDS[:2], ids=lambda row: row.id)
+@over(OF_KINDS[:2])
 def test_inputs_may_differ_in_how_their_baselines_are_given(row):
     x, y, z = examples(B, 2), examples(B, 2, 1, seed=2), torch.tensor([[1], [2]])
 

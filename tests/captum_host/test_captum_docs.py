@@ -8,28 +8,14 @@ from typing import Any
 import captum.attr
 import pytest
 import torch
-from torch import nn
 
 from captum_ext import Exact, OddGP
-from tests.captum_host.networks import Recorder, examples
+from tests.captum_host.networks import Recorder, examples, network
 from tests.captum_host.test_graphs import smooth
 from tests.helpers.language_models import TinyLanguageModel, WordTokenizer
 
 DOCS = Path(__file__).parents[2] / "docs"
 read_blocks = runpy.run_path(str(DOCS / "run_pages.py"))["read_blocks"]
-
-
-class Net(nn.Module):
-    """A classifier with a named layer."""
-
-    def __init__(self):
-        super().__init__()
-        self.hidden = nn.Linear(5, 4)
-        self.head = nn.Linear(4, 3)
-        self.double().eval()
-
-    def forward(self, x):
-        return self.head(torch.tanh(self.hidden(x)))
 
 
 @pytest.mark.parametrize("method", ["Exact", "CShapley"])
@@ -52,7 +38,7 @@ def rows_of(method, x, **arguments):
 
 
 def test_what_n_samples_counts_is_as_the_page_says():
-    x, net = examples(1, 5), Net()
+    x, net = examples(1, 5), network(5, 3)
     sampling, kernel = captum.attr.ShapleyValueSampling, captum.attr.KernelShap
     assert rows_of(sampling(Recorder(net)), x, target=1, n_samples=7) == 7 * 5 + 1
     assert rows_of(kernel(Recorder(net)), x, target=1, n_samples=20) == 20

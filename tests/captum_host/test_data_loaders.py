@@ -11,7 +11,7 @@ from captum_ext import DataLoaderAttribution, Exact, Shear
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.estimator_table import OF_KINDS
+from tests.helpers.estimator_table import OF_KINDS, over
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -50,7 +50,7 @@ def two_metrics(outputs):
     return torch.stack([outputs.square().mean(), outputs.max()])
 
 
-@pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
+@over(OF_KINDS)
 def test_metrics_get_their_shapley_values(row):
     method = row.attribution(forward, seed=0, **row.options)
     explainer = DataLoaderAttribution(method)

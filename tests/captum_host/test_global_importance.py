@@ -20,33 +20,27 @@ BACKGROUND = INPUTS[:4]
 BASELINES = captum_ext.BaselineDistribution(BACKGROUND)
 
 
-def of_shap(**options: Any) -> Any:
-    explainer = shap_ext.RandomOrderExplainer(NET, BACKGROUND.numpy(), seed=0)
+def of_shap(explained_by: Any = shap_ext.RandomOrderExplainer, **options: Any) -> Any:
+    explainer = explained_by(NET, BACKGROUND.numpy(), seed=0)
     return explainer.global_importance(INPUTS.numpy(), silent=True, **options)
 
 
 @pytest.mark.parametrize("kind", ["mean", "mean_absolute", "loss"])
 def test_both_hosts_agree(kind):
-    of_loss: dict[str, Any] = (
-        {"kind": kind, "loss": "cross_entropy"} if kind == "loss" else {"kind": kind}
-    )
-    labels: dict[str, Any] = {"labels": LABELS} if kind == "loss" else {}
-    found = captum_ext.RandomOrder(NET, seed=0).global_importance(
-        INPUTS, BASELINES, n_samples=20, **of_loss, **labels
-    )
-    y: dict[str, Any] = {"y": LABELS.numpy()} if kind == "loss" else {}
-    wanted = of_shap(max_evals=20, **of_loss, **y)
+    options: dict[str, Any] = {"kind": kind}
+    options |= {"loss": "cross_entropy", "labels": LABELS} if kind == "loss" else {}
+    method = captum_ext.RandomOrder(NET, seed=0)
+    found = method.global_importance(INPUTS, BASELINES, n_samples=20, **options)
+    exact = captum_ext.Exact(NET).global_importance(INPUTS, BASELINES, population=True, **options)
+    if kind == "loss":
+        options["y"] = options.pop("labels").numpy()
+    wanted = of_shap(max_evals=20, **options)
     assert found.values.shape == ((5,) if kind == "loss" else (5, 3))
     # The draws of a row come from its content, which captum's hosts know together with baselines.
     np.testing.assert_allclose(
         found.values, wanted.values, atol=4.5 * np.max(wanted.standard_errors)
     )
-    exact = captum_ext.Exact(NET).global_importance(
-        INPUTS, BASELINES, population=True, **of_loss, **labels
-    )
-    of_enumeration = shap_ext.EnumerationExplainer(NET, BACKGROUND.numpy()).global_importance(
-        INPUTS.numpy(), population=True, silent=True, **of_loss, **y
-    )
+    of_enumeration = of_shap(shap_ext.EnumerationExplainer, population=True, **options)
     np.testing.assert_allclose(exact.values, of_enumeration.values, atol=1e-10)
 
 

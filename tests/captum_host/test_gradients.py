@@ -287,6 +287,15 @@ def otherwise(x):
     return NET(x)[:, 0] * (1 + torch.is_grad_enabled())
 
 
+def shares(x):
+    return (x[:, :9] / x.sum(dim=1, keepdim=True)).sum(dim=1)
+
+
+def of_two(model, how):
+    """Return a call of a method for two rows."""
+    return lambda: OddGP(model, gradients=how, seed=0).attribute(examples(2), n_samples=60)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -301,11 +310,9 @@ def otherwise(x):
             DerivativeError,
             "whole numbers.*EmbeddingAttribution",
         ),
-        (
-            lambda: OddGP(otherwise, gradients=True).attribute(examples(2), n_samples=60),
-            DerivativeError,
-            "otherwise with gradients",
-        ),
+        (of_two(otherwise, True), DerivativeError, "otherwise with gradients"),
+        (of_two(shares, True), DerivativeError, "values of row 0 are not finite"),
+        (of_two(shares, "auto"), NonFiniteValueError, r"row 0.*players \[\]"),
     ],
 )
 def test_what_has_no_gradients_is_refused(call, error, words):
@@ -321,8 +328,12 @@ def test_gradients_are_taken_by_default_and_by_best_where_their_fit_takes_little
     with monkeypatch.context() as patient:  # as of a model that takes longer
         patient.setattr("shapley_adapters.pipeline.estimate._OWN_SECONDS", 0.1)
         assert torch.equal(best.attribute(x, n_samples=60), asked)
-    many = {"n_samples": 7 * N}
-    assert torch.equal(OddGP(NET, seed=0).attribute(x, **many), alone.attribute(x, **many))
+    for n_samples in (7 * N, 9):  # too many, and too few
+        with nullcontext() if n_samples > N else pytest.warns(match="is little"):
+            found, expected = (
+                one.attribute(x, n_samples=n_samples) for one in (OddGP(NET, seed=0), alone)
+            )
+        assert torch.equal(found, expected)
 
 
 def test_rows_whose_further_gradients_are_not_finite_leave_the_others_as_they_are():
@@ -355,16 +366,6 @@ def test_values_are_those_of_missing_or_infinite_inputs(number, where, n_outputs
     torch.testing.assert_close(found.sum(dim=-1).reshape(changes.shape), changes)
     if n_outputs == 1:
         assert method.last_estimate.backward_passes.tolist() == [3, 2]
-
-
-def test_values_that_are_not_finite_are_named_as_without_gradients():
-    def shares(rows):
-        return (rows[:, :9] / rows.sum(dim=1, keepdim=True)).sum(dim=1)
-
-    with pytest.raises(NonFiniteValueError, match=r"row 0.*players \[\]"):
-        OddGP(shares, seed=0).attribute(examples(2), n_samples=60)
-    with pytest.raises(DerivativeError, match="values of row 0 are not finite"):
-        OddGP(shares, gradients=True).attribute(examples(2), n_samples=60)
 
 
 class Categories(nn.Module):
@@ -411,13 +412,6 @@ def test_features_that_a_network_leaves_out_keep_gradients_but_for_two_evaluatio
     with pytest.warns(match="is little"):
         method.attribute(x, n_samples=11)  # pays for passes, but not for looking
     assert "zero for some feature" in method.last_estimate.choice
-
-
-def test_too_few_evaluations_are_values_alone():
-    auto, alone = (OddGP(NET, gradients=how, seed=0) for how in ("auto", False))
-    with pytest.warns(match="is little"):
-        found, expected = (one.attribute(examples(2), n_samples=9) for one in (auto, alone))
-    assert torch.equal(found, expected)
 
 
 def test_compiled_functions_have_gradients():

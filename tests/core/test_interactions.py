@@ -18,7 +18,7 @@ from shapley_adapters.interactions.result import (
     set_numbers,
 )
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, over
 from tests.helpers.interaction_oracles import (
     matrix_of,
     pair_interactions,
@@ -75,7 +75,7 @@ def test_enumeration_is_exact(index, n_players):
     assert not estimate.interactions.error_matrices().any()
 
 
-@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@over(OF_CLASSES)
 def test_every_estimator_is_exact_where_all_coalitions_are_known(row):
     game = random_game(5, n_rows=2)
     estimate = estimated(game, row.build(), budget=32)
@@ -97,9 +97,7 @@ def able(index):
     ]
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in able("shapley") if row.exact_on_quadratic], ids=lambda row: row.id
-)
+@over([row for row in able("shapley") if row.exact_on_quadratic])
 def test_games_of_pairs_are_recovered(row):
     """An interaction of two players is the same in all indices, and so is its estimate."""
     game = quadratic_game(9, seed=2)
@@ -130,11 +128,7 @@ def test_estimates_come_close_and_need_no_further_evaluation(row, index):
     np.testing.assert_allclose(matrices(estimate).sum(axis=2), estimate.values, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in OF_CLASSES[1:] if not row.build().has_interactions(checked_pairs("", True))],
-    ids=lambda row: row.id,
-)
+@over([row for row in OF_CLASSES[1:] if not row.build().has_interactions(checked_pairs("", True))])
 def test_estimators_without_interactions_refuse_them_before_any_evaluation(row):
     game = random_game(9)
     with pytest.raises(InvalidArgumentError, match="'oddgp' and 'best'.*budget=512"):

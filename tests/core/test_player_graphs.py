@@ -19,7 +19,7 @@ from shapley_adapters.graphs.connected_sets import (
 )
 from shapley_adapters.graphs.player_graph import PlayerGraph
 from shapley_adapters.graphs.reading import read_graph
-from tests.helpers.optional import HAS_TORCH
+from tests.helpers.optional import torch
 
 ATLAS = [graph for graph in nx.graph_atlas_g() if len(graph) > 0]  # all graphs up to 7 nodes
 
@@ -240,10 +240,7 @@ def test_nodes_of_networkx_that_are_names_in_part(nodes, words):
         read_graph(graph, 3, names=["a", "b", "c"])
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_edge_indices_of_torch():
-    import torch
-
     index = torch.tensor([[0, 1, 1], [1, 0, 2]])
     assert edges_of(read_graph(index, 3)) == {(0, 1), (1, 2)}
     assert read_graph(SimpleNamespace(edge_index=index, num_nodes=3), 3).n_players == 3

@@ -9,7 +9,7 @@ import scipy.stats
 import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, over
 from tests.helpers.reference_games import TableGame, from_function, random_game, smooth_game
 from tests.helpers.zoo import tabulated
 
@@ -51,20 +51,14 @@ def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
         assert fewest < held < most
 
 
-@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+@over(ESTIMATORS)
 def test_errors_are_zero_where_every_coalition_is_evaluated(row):
     result = row.estimate(random_game(6), budget=64, with_errors=True)
     assert (result.standard_errors == 0).all()
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        row
-        for row in ESTIMATORS
-        if row.options.get("complement") != "none" and row.exact_on_additive
-    ],
-    ids=lambda row: row.id,
+@over(
+    [row for row in ESTIMATORS if row.options.get("complement") != "none" and row.exact_on_additive]
 )
 def test_errors_vanish_where_chance_has_no_part(row):
     """On an additive game every draw says the same. Its values are many numbers, unlike labels."""

@@ -4,7 +4,6 @@ Where a printed statement does not hold, the counterexample is a test as well, b
 holds. docs/errata.md tells of them.
 """
 
-from itertools import chain, combinations
 from math import comb, factorial
 
 import networkx as nx
@@ -14,14 +13,10 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters import PlayerGraph
 from tests.helpers.brute_force import game_shapley_values, shapley_values
+from tests.helpers.graph_oracles import subsets
 from tests.helpers.reference_games import TableGame, random_game, smooth_game
 
 EXACT = 1e-10
-
-
-def subsets(members):
-    members = list(members)
-    return chain.from_iterable(combinations(members, size) for size in range(len(members) + 1))
 
 
 # --- SHEAR (Wang et al., 2022) ------------------------------------------------------------------

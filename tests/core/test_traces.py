@@ -6,14 +6,14 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.pipeline.settings import checked_tolerance
-from tests.helpers.estimator_table import OF_CLASSES, OF_CORE, OF_KINDS
+from tests.helpers.estimator_table import OF_CLASSES, OF_CORE, OF_KINDS, over
 from tests.helpers.reference_games import random_game, smooth_game
 
 N_PLAYERS = 10
 BUDGET = 300
 
 
-@pytest.mark.parametrize("row", OF_KINDS, ids=lambda row: row.id)
+@over(OF_KINDS)
 def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
     game = smooth_game(N_PLAYERS, n_rows=3, n_outputs=2)
     plain = row.estimate(game, BUDGET, seed=4, with_errors=True)
@@ -72,9 +72,8 @@ def test_rows_that_stop_early_have_traces_to_their_end():
 
 
 def test_enumerated_rows_have_one_point():
-    trace = core.estimate(
-        random_game(5, n_rows=2), core.OddGP(), core.Settings(seed=0, trace=True)
-    ).trace
+    settings = core.Settings(seed=0, trace=True)
+    trace = core.estimate(random_game(5, n_rows=2), core.OddGP(), settings).trace
     assert (trace.evaluations[:, -1] == 32).all()
     assert (trace.evaluations[:, :-1] == 0).all()
 

@@ -1,5 +1,7 @@
 """Values times a power of two, of which no square is a number, have such results, too."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,8 @@ from tests.helpers.reference_games import TableGame, smooth_game
 N_PLAYERS = 6
 
 OPTIONS_OF_POSTERIORS = [
-    {"weights": "learned"},
-    {"weights": "equal"},
-    {"weights": "learned", "unbiased": True},
-    {"weights": "equal", "unbiased": True},
+    {"weights": weights, "unbiased": unbiased}
+    for weights, unbiased in product(("learned", "equal"), (False, True))
 ]
 
 

@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
+from tests.helpers.optional import captum_ext, nn, torch
 
 COLUMNS = ["age", "income", "height"]
 
@@ -164,7 +164,6 @@ def test_what_cannot_be_explained_is_named(call, words):
         call()
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_captum_explains_batches_of_a_table():
     generator = torch.Generator().manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double().eval()

@@ -5,10 +5,9 @@ import pytest
 import shap
 
 import shap_ext
-import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
-from tests.helpers.optional import HAS_TORCH, captum_ext
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, over
+from tests.helpers.optional import captum_ext, torch
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(3, 11))
@@ -44,17 +43,14 @@ def check(budget, made, least=0.5):
 
 
 @pytest.mark.filterwarnings("ignore:.* is little for")
-@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@over(OF_CLASSES)
 def test_a_call_takes_its_budget(row):
     check(*both(row, max_evals=row.budget(11, 150)))
 
 
 @pytest.mark.filterwarnings("ignore:.* is little for")
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
-@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@over(OF_CLASSES)
 def test_a_call_takes_its_budget_in_captum(row):
-    import torch
-
     rows, budget = torch.tensor(ROWS), row.budget(11, 150)
     said = row.attribution(never, seed=0, **row.options).budget_of(rows, n_samples=budget)
     method = row.attribution(lambda x: torch.as_tensor(curved(x)), seed=0, **row.options)
@@ -68,11 +64,7 @@ def test_a_call_takes_its_budget_in_captum(row):
     [{}, {"max_model_rows": 900}, {"repeats": 3, "max_evals": 250}, {"tolerance": 1e-9}],
     ids=str,
 )
-@pytest.mark.parametrize(
-    "row",
-    [row for row in OF_CLASSES if row.estimator in (core.OddGP, core.RandomOrder, core.Semivalue)],
-    ids=lambda row: row.id,
-)
+@over([row for row in OF_CLASSES if row.name in ("OddGP", "RandomOrder", "Semivalue", "Best")])
 def test_options_that_decide_the_budget(row, options):
     said, made = both(row, BACKGROUND, **{"max_evals": 150, **options})
     check(said, made, least=0.0 if "tolerance" in options else 0.5)
@@ -88,11 +80,8 @@ def test_the_default_saves_rows_of_the_model():
 
 @pytest.mark.parametrize("algorithm", ["lshapley", "cshapley", "myerson", "hierarchy"])
 def test_graphs(algorithm):
-    graph = (
-        {"hierarchy": [[0, 1, 2], list(range(3, 11))]}
-        if algorithm == "hierarchy"
-        else {"graph": "line"}
-    )
+    nested = {"hierarchy": [[0, 1, 2], list(range(3, 11))]}
+    graph = nested if algorithm == "hierarchy" else {"graph": "line"}
     said, explainer = (
         shap_ext.algorithms()[algorithm](model, BACKGROUND, seed=0, **graph)
         for model in (never, curved)
@@ -117,11 +106,8 @@ def test_bad_arguments():
         explainer.budget_of(ROWS, max_evals=2)
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_networks_have_no_budget():
     pytest.importorskip("safetensors")
-    import torch
-
     with pytest.raises(InvalidArgumentError, match="a network is trained first"):
         shap_ext.SimShapExplainer(never, BACKGROUND).budget_of(ROWS)
     with pytest.raises(InvalidArgumentError, match="a network is trained first"):

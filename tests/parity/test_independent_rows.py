@@ -11,7 +11,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.estimator_table import ESTIMATORS, over
 from tests.helpers.optional import captum_ext, name_of, torch
 
 N_FEATURES, BUDGET = 9, 120
@@ -93,14 +93,12 @@ def test_a_row_is_drawn_or_not_whatever_its_company(name, budget):
     np.testing.assert_allclose(explain(ROWS), alone, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "row",
+@over(
     [
         row
         for row in ESTIMATORS
         if row.id in ("random order", "odd GP, learned weights", "least squares, paired, kernel")
-    ],
-    ids=lambda row: row.id,
+    ]
 )
 def test_both_hosts_draw_alike(row):
     """The same numbers are the same row, whatever holds them."""

@@ -11,7 +11,7 @@ import scipy.stats
 
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_CORE, SEVERAL
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES, OF_CORE, SEVERAL, over
 from tests.helpers.optional import torch
 from tests.helpers.reference_games import (
     TableGame,
@@ -29,10 +29,6 @@ PARTIAL = 100
 
 RANDOM = [row for row in OF_CORE if not row.is_exact]
 IS_SHEAR = [row for row in ESTIMATORS if row.cooperators is not None]
-
-
-def over(table, keep=lambda row: True):
-    return pytest.mark.parametrize("row", [*filter(keep, table)], ids=lambda row: row.id)
 
 
 def budget_of(row):
@@ -371,7 +367,7 @@ def test_both_hosts_give_the_numbers_of_the_core(row, played):
         assert host.seed == 11
 
 
-@over(map(detached, OF_CLASSES))
+@over([*map(detached, OF_CLASSES)])
 def test_both_hosts_give_the_standard_errors_of_the_core(row, played):
     budget = budget_of(row)
     expected = row.estimate(played, budget=budget, seed=2, with_errors=True).standard_errors
@@ -391,7 +387,7 @@ def test_both_hosts_give_the_standard_errors_of_the_core(row, played):
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
-@over(ESTIMATORS, lambda row: row.options.get("complement") == "none")
+@over([row for row in ESTIMATORS if row.options.get("complement") == "none"])
 def test_both_hosts_refuse_standard_errors_where_nothing_is_random(row, played):
     with pytest.raises(InvalidArgumentError, match="complement='none'"):
         through_shap(row, played.values, 0, max_evals=PARTIAL, error_bounds=True)
@@ -399,7 +395,7 @@ def test_both_hosts_refuse_standard_errors_where_nothing_is_random(row, played):
         through_captum(row, played.values, 0, n_samples=PARTIAL, return_standard_error=True)
 
 
-@over(SEVERAL, lambda row: not row.is_exact)
+@over([row for row in SEVERAL if not row.is_exact])
 def test_both_hosts_refuse_too_small_a_budget_in_their_own_words(row, played):
     budget = row.build().minimum_budget(M) - 1
     told = f"={budget} is too small: .* needs at least"

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.optional import nn, torch
+from tests.helpers.optional import torch
+from tests.shap_host import games
 
 quantus = pytest.importorskip("quantus")
 
@@ -13,15 +14,6 @@ from shapley_adapters.criteria import sensitivity  # noqa: E402
 
 N_FEATURES, N_ROWS = 8, 6
 QUIET: dict[str, Any] = {"disable_warnings": True, "display_progressbar": False}
-
-
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(N_FEATURES, 16), nn.Tanh(), nn.Linear(16, 3)).double().eval()
-
-
-def numbers(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 def call(metric, net, rows, classes, attributions, **options):
@@ -40,8 +32,8 @@ def call(metric, net, rows, classes, attributions, **options):
 @pytest.mark.parametrize("name", ["MaxSensitivity", "AvgSensitivity"])
 def test_sensitivity(name):
     """Both get the same neighbours, one after the other; quantus divides by the explanation."""
-    net, rows = network(), numbers(N_ROWS, N_FEATURES)
-    classes, steps = np.arange(N_ROWS) % 3, 0.1 * numbers(7, N_FEATURES, seed=2)
+    net, rows = games.network(N_FEATURES, 3), games.rows(N_ROWS, N_FEATURES)
+    classes, steps = np.arange(N_ROWS) % 3, 0.1 * games.rows(7, N_FEATURES, seed=2)
     queue = iter(steps)
 
     def explain(inputs, **_):

@@ -8,8 +8,8 @@ from tqdm import tqdm
 import shap_ext
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.pipeline import one_round
-from tests.helpers.estimator_table import OF_CLASSES
-from tests.helpers.optional import HAS_TORCH
+from tests.helpers.estimator_table import OF_CLASSES, over
+from tests.helpers.optional import HAS_TORCH, captum_ext, torch
 
 ROWS = np.random.default_rng(0).normal(size=(6, 12))
 BACKGROUND = np.random.default_rng(1).normal(size=(3, 12))
@@ -19,9 +19,7 @@ def model(x):
     return np.array([np.sin(row).sum() + row[0] * row[1] * row[2] for row in np.asarray(x)])
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in OF_CLASSES if not row.is_exact], ids=lambda row: row.id
-)
+@over([row for row in OF_CLASSES if not row.is_exact])
 def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
     def explainer(**arguments):
         remote = shap_ext.RemoteModel(model, rows_per_call=200, **arguments)
@@ -39,12 +37,7 @@ def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
         assert n_new <= 0.53 * n_all
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="captum needs torch")
 def test_captum_takes_it(tmp_path):
-    import torch
-
-    import captum_ext
-
     def forward(x, scale):
         return (x * scale)[:, 0] * x[:, 1] + x.sum(dim=1)
 
@@ -94,10 +87,6 @@ def test_coroutine_functions_are_refused_by_name():
     with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
         shap_ext.RandomOrderExplainer(model, BACKGROUND)(ROWS)
     if HAS_TORCH:
-        import torch
-
-        import captum_ext
-
-        method = captum_ext.RandomOrder(model)  # type: ignore[arg-type] # async on purpose
+        method = captum_ext.RandomOrder(model)  # async on purpose
         with pytest.raises(ModelOutputError, match=r"RemoteModel\(model\)"):
             method.attribute(torch.as_tensor(ROWS))

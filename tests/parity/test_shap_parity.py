@@ -8,16 +8,13 @@ import sklearn.ensemble
 import sklearn.neural_network
 
 import shap_ext
-from tests.helpers.optional import nn, torch
+from tests.helpers.optional import nn
+from tests.shap_host.games import network, of_module, rows
 
 pytestmark = pytest.mark.versions
 
 N_FEATURES = 9  # 2^9 = 512 coalitions
 N_ROWS = 4
-
-
-def table(n_rows, seed):
-    return np.random.default_rng(seed).normal(size=(n_rows, N_FEATURES))
 
 
 def target(x):
@@ -26,8 +23,7 @@ def target(x):
     )
 
 
-TRAIN = table(300, 2)
-X = table(N_ROWS, 0)
+TRAIN, X = rows(300, N_FEATURES, seed=2), rows(N_ROWS, N_FEATURES)
 
 
 def forest():
@@ -41,18 +37,10 @@ def boosted():
     return model.fit(TRAIN, target(TRAIN)).booster_.predict
 
 
-def network(activation):
-    generator = torch.Generator().manual_seed(0)
-    net = nn.Sequential(nn.Linear(N_FEATURES, 16), activation(), nn.Linear(16, 2)).double()
-    for parameter in net.parameters():
-        parameter.data = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-    return net.eval()
-
-
 BUILDERS = {
     "scikit-learn forest": forest,
     "LightGBM booster": boosted,
-    "torch ELU": lambda: network(nn.ELU),
+    "torch ELU": lambda: network(N_FEATURES, 2),
 }
 
 
@@ -63,19 +51,12 @@ def model(request):
 
 @pytest.fixture(scope="module", params=[1, 5], ids=["one background row", "several"])
 def masker(request):
-    return shap.maskers.Independent(table(request.param, 1))
+    return shap.maskers.Independent(rows(request.param, N_FEATURES, seed=1))
 
 
 def as_function(model):
     """Return the model as shap takes it."""
-    if not isinstance(model, nn.Module):
-        return model
-
-    def function(x):
-        with torch.no_grad():
-            return model(torch.as_tensor(x)).numpy()
-
-    return function
+    return of_module(model) if isinstance(model, nn.Module) else model
 
 
 @pytest.fixture(scope="module")

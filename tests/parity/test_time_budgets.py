@@ -1,4 +1,4 @@
-"""`max_seconds=` of both hosts, and the explainers that choose between exact and estimated.
+"""`max_seconds=` and `tolerance=` of both hosts, and what chooses between exact and estimated.
 
 The model moves a clock of its own, so that the numbers do not depend on the machine.
 """
@@ -19,11 +19,11 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.pipeline.settings import rounded_seconds
 from tests.helpers.clock import Clock
-from tests.helpers.estimator_table import OF_CLASSES
+from tests.helpers.estimator_table import OF_CLASSES, SEVERAL, over
 from tests.helpers.optional import captum_ext, torch
 from tests.helpers.reference_games import FunctionGame
+from tests.shap_host.games import network
 
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 SPEEDS = pytest.mark.parametrize("seconds", [1e-6, 5e-5, 5e-3])
 ROWS = np.random.default_rng(3).normal(size=(4, 30))
 FEW = "ignore:.* is little for"
@@ -39,7 +39,9 @@ def clock(monkeypatch):
 
 
 def by_shap(model, rows, algorithm="best", seed=0, **options):
-    explainer = shap.Explainer(model, 0 * rows[:1], algorithm=algorithm, seed=seed)
+    algorithm, _, quick = algorithm.partition(", ")
+    of_method = {"seed": seed, **({"weights": "quick"} if quick else {})}
+    explainer = shap.Explainer(model, 0 * rows[:1], algorithm=algorithm, **of_method)
     return explainer(rows, silent=True, **options).values, explainer.last_estimate
 
 
@@ -54,7 +56,7 @@ def by_captum(model, rows, method="Best", seed=0, **options):
     return values.numpy(), attribution.last_estimate
 
 
-HOSTS = pytest.mark.parametrize("explain", [by_shap, pytest.param(by_captum, marks=needs_torch)])
+HOSTS = pytest.mark.parametrize("explain", [by_shap, by_captum])
 
 
 @HOSTS
@@ -161,6 +163,37 @@ def test_a_tolerance_ends_rows_before_their_time(explain, clock):
     assert clock.now <= 0.12
 
 
+@over([row for row in SEVERAL if not row.is_exact])
+def test_both_hosts_stop_at_the_same_evaluations(row):
+    net, rows = network(12, 2), ROWS[:, :12]
+    explainer = row.explainer(net, ROWS[:1, 12:24], seed=3, **row.options)
+    explanation = explainer(rows, tolerance="15%", max_evals=4096, error_bounds=True, silent=True)
+    method = row.attribution(net, seed=3, **row.options)
+    x, baselines = torch.as_tensor(rows), torch.as_tensor(ROWS[:1, 12:24])
+    options = {"tolerance": "15%", "n_samples": 4096, "return_standard_error": True}
+    for one, other in zip(
+        (explanation.values, explanation.error_std),
+        method.attribute(x, baselines, **options),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other.movedim(1, 2).numpy(), atol=1e-10)
+    spent = explainer.last_estimate.evaluations
+    np.testing.assert_array_equal(spent, method.last_estimate.evaluations)
+    errors = explainer.last_estimate.standard_errors
+    assert (errors.max(axis=1) <= 0.15 * np.ptp(explanation.values, axis=1)).all()
+
+
+@HOSTS
+def test_tolerances_bound_errors_or_are_warned_of_or_refused(explain):
+    _, estimate = explain(curved, ROWS[:, :12], "RandomOrder", tolerance=0.05)
+    assert 0 < estimate.standard_errors.max() <= 0.05
+    budget = "max_evals" if explain is by_shap else "n_samples"
+    with pytest.warns(ShapleyExtWarning, match=f"4 of 4 rows .* {budget}=300"):
+        explain(curved, ROWS[:, :12], "RandomOrder", tolerance=1e-6, max_evals=300)
+    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
+        explain(curved, ROWS[:, :12], "RandomOrder", tolerance="5")
+
+
 @HOSTS
 def test_a_budget_is_a_further_limit(explain, clock):
     model = clock.model(curved, 1e-5)
@@ -183,7 +216,7 @@ def test_messages_name_the_limit_that_is_reached(limit, remedy, clock):
         by_shap(clock.model(curved, 1e-5), ROWS, "oddgp", max_seconds=10.0, **limit)
 
 
-@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@over(OF_CLASSES)
 @pytest.mark.parametrize("seconds_of_call", [0.0, 1e-3])
 def test_every_estimator_ends_in_time(row, seconds_of_call, clock):
     model = clock.model(curved, 2e-5, seconds_of_call)
@@ -220,7 +253,6 @@ def test_our_own_work_is_part_of_the_time(slowness, independent_rows, clock, mon
     assert 0.4 <= clock.now <= 1.2
 
 
-@needs_torch
 @pytest.mark.parametrize("method", ["Shear", "OddGP"])
 @pytest.mark.parametrize("cooperators", ["auto", "hessian", "gradient", "difference"])
 def test_scores_from_derivatives_with_a_time(method, cooperators):
@@ -329,6 +361,92 @@ def test_time_of_the_model_and_our_own_are_told_apart(clock):
     by_shap(clock.model(curved, 1e-3), ROWS, "oddgp", max_evals=100)
     _, chosen = by_shap(clock.model(curved, 1e-3), ROWS[:, :12])
     assert chosen.seconds.choosing == pytest.approx(1e-3 * chosen.timing_evaluations, rel=0.2)
+
+
+# --- what `best` promises on drawn models with known values; our own work is that of operations ---
+
+METHODS: dict[str, core.OddGP | core.LeastSquares | core.RandomOrder] = {
+    "oddgp": core.OddGP(gradients=False),
+    "oddgp, weights='quick'": core.OddGP("quick"),
+    "leastsquares": core.LeastSquares(),
+    "randomorder": core.RandomOrder(),
+}
+
+
+def drawn(rng, n_players, n_outputs):
+    """Return a sum of products of up to three features, three rows, and exact values beside 0."""
+    sets = rng.integers(0, n_players + 1, size=(2 * n_players, 3))  # the last one is no feature
+    heights, rows = rng.normal(size=(len(sets), n_outputs)), rng.normal(size=(3, n_players))
+    exact = np.zeros((3, n_players, n_outputs))
+
+    def products(x):
+        return np.column_stack([x, np.ones(len(x))])[:, sets].prod(axis=2)
+
+    for index, value in enumerate(products(rows).T):
+        members = np.unique(sets[index][sets[index] < n_players])
+        shares = heights[index] / max(1, len(members))
+        exact[:, members] += np.multiply.outer(value, shares)[:, None]
+    return lambda x: products(x) @ heights, rows, exact
+
+
+def called(clock, cell, seconds, name, budget):
+    """Return the estimate of a call, its error, and the seconds of the model and of our own."""
+    (model, rows, exact), started = cell, clock.now
+    _, estimate = by_shap(clock.model(model, seconds), rows, name, max_evals=budget)
+    of_model = clock.now - started
+    error = max(1e-6, np.abs(estimate.values - exact).sum() / np.abs(exact).sum())
+    by_name = METHODS.get(estimate.choice.partition(":")[0] or name)
+    if estimate.enumerated.all() or by_name is None:
+        return estimate, error, of_model, 0.0
+    work = by_name.operations(rows.shape[1], estimate.budget or 16 * rows.shape[1], exact.shape[2])
+    return estimate, error, of_model, (work.once + len(rows) * work.per_row) / 1e10
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_errors_and_times_are_those_of_the_best_by_name(clock):
+    gains = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n_players = int(np.exp(rng.uniform(np.log(2), np.log(100))))
+        budget = max(4, int(n_players * np.exp(rng.uniform(np.log(0.5), np.log(32)))))
+        seconds = np.exp(rng.uniform(np.log(1e-6), np.log(2e-2)))
+        cell = drawn(rng, n_players, int(rng.choice([1, 10])))
+        estimate, error, of_model, own = called(clock, cell, seconds, "best", budget)
+        assert own <= max(0.02 * 3, of_model), seed
+        assert estimate.timing_evaluations <= 0.05 * 3 * budget + 8, seed
+        if estimate.enumerated.all():
+            continue
+        name = estimate.choice.partition(":")[0]
+        again, *_ = called(clock, cell, seconds, name, estimate.budget or budget)
+        np.testing.assert_array_equal(again.values, estimate.values)
+        for other in METHODS:
+            _, of_other, *times = called(clock, cell, seconds, other, budget)
+            if sum(times) <= 1.2 * (of_model + own):
+                gains.append(of_other / error)
+    # Three rows of one model leave much to chance: nearly all, and all together.
+    assert np.mean(np.array(gains) >= 1 / 1.1) > 0.9
+    assert np.exp(np.log(gains).mean()) > 1.3
+
+
+@pytest.mark.parametrize(
+    ("n_players", "seconds", "budget", "choice"),
+    [
+        (30, 1e-6, 480, "oddgp, weights='quick'"),
+        (30, 1e-2, 480, "oddgp"),
+        (150, 1e-7, "auto", "randomorder"),
+        (80, 1e-2, "auto", "oddgp"),  # the model takes longer than any of them
+        (20, 1e-2, 40, "randomorder"),  # one order and its reverse, exact for games of pairs
+        (12, 1e-7, "auto", "all 2^12 coalitions, which"),
+    ],
+)
+def test_a_busy_machine_changes_no_choice(n_players, seconds, budget, choice, clock):
+    cell = drawn(np.random.default_rng(0), n_players, 1)
+    slow = [called(clock, cell, factor * seconds, "best", budget)[0] for factor in (0.9, 1.0, 1.4)]
+    for one in slow:
+        assert one.choice.partition(":")[0].partition(" take")[0] == choice
+        np.testing.assert_array_equal(one.values, slow[0].values)
+    # The time that random orders save pays for more of them.
+    assert choice != "randomorder" or budget == 40 or slow[0].budget > 1.5 * 16 * n_players
 
 
 # --- interactions ---

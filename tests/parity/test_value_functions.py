@@ -12,7 +12,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import KINDS
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import masked_model_values, shapley_values
-from tests.helpers.estimator_table import SEVERAL
+from tests.helpers.estimator_table import SEVERAL, over
 from tests.helpers.tolerances import EXACT
 
 M, K, R = 9, 3, 3
@@ -69,7 +69,7 @@ def test_exact_values_are_those_of_the_definition(net, kind, n_background):
         np.testing.assert_allclose(made.numpy(), expected, **EXACT)
 
 
-@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
+@over(SEVERAL)
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.every_combination
 def test_both_hosts_agree(row, kind):

@@ -36,14 +36,14 @@ def rows(n_rows, n_columns, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, n_columns))
 
 
-def network(n_inputs, n_outputs=1, activation=nn.ELU, dtype=torch.float64, seed=0):
-    """Return a network of two layers in eval mode, its weights large enough to interact."""
+def network(n_inputs, n_outputs=1, activation=nn.ELU, dtype=torch.float64, seed=0, scale=2.0):
+    """Return a network of two layers in eval mode, with weights of its own."""
     generator = torch.Generator().manual_seed(seed)
     net = nn.Sequential(nn.Linear(n_inputs, 16), activation(), nn.Linear(16, n_outputs))
     with torch.no_grad():
         for parameter in net.parameters():
             values = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(values * 2 / n_inputs**0.5)
+            parameter.copy_(values * (2.0 if parameter.dim() == 1 else scale) / n_inputs**0.5)
     return net.to(dtype).eval()
 
 

@@ -74,7 +74,6 @@ def test_neighbours_are_explained_anew_on_other_terms():
     assert len(model.calls) == n_calls
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_training_a_network_is_noticed():
     net = network(4)
     explainer = shap_ext.AVAExplainer(net, BACKGROUND, dataset=DATA, n_neighbors=2)
@@ -342,8 +341,6 @@ def test_methods_of_captum_are_members():
 
 def test_outputs_of_captum_are_put_in_shaps_order():
     explanation = shap_ext.EnumerationExplainer(curved_columns, BACKGROUND)(X, silent=True)
-    if not HAS_TORCH:
-        pytest.skip("torch is not installed")
     tensor = torch.as_tensor(np.moveaxis(explanation.values, 2, 1).copy())
     found = shap_ext.combine([explanation, tensor], Centroid("l1"))
     np.testing.assert_allclose(found.values, explanation.values, **ROUNDING)

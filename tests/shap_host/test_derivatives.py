@@ -159,35 +159,17 @@ def test_gradients_of_a_module_beside_its_values():
             shap.Explainer(model, background, **options)(x, max_evals=60)
 
 
-class Products(nn.Module):
-    """Has no parameters, whose type could be that of all numbers."""
-
-    def forward(self, x):
-        return (x[:, 1:] * x[:, :-1]).sum(dim=1)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_modules_without_parameters_have_gradients_in_the_type_of_the_rows(kind):
-    rows, background = examples(3).numpy().astype(kind), np.zeros((1, N_FEATURES), kind)
-    options = {"algorithm": "oddgp", "seed": 0, "gradients": True}
-    found = shap.Explainer(Products(), background, **options)(rows, max_evals=30)
-    exact = shap.Explainer(Products(), background, algorithm="enumeration")(rows)
-    np.testing.assert_allclose(found.values, exact.values, atol=1e-4)
-
-
 def test_maskers_of_other_kinds_than_arrays_are_said_to_have_no_gradients():
     net, x = layers(nn.Tanh)(), examples(3).numpy()
 
     def masker(mask, row):
         return (row * mask)[None]
 
-    explainer = shap.Explainer(net, masker, algorithm="oddgp", seed=0)
-    explainer(x, max_evals=60)
     reason = "the masker is not a background of dense rows"
-    assert explainer.last_estimate.choice == f"values alone: {reason}"
-    explainer = shap.Explainer(net, masker, algorithm="oddgp", gradients=True)
-    with pytest.raises(DerivativeError, match=reason):
+    of_arrays = (lambda rows: rows.sum(axis=1)), x[:1], ""  # a model without gradients
+    for model, given, choice in ((net, masker, f"values alone: {reason}"), of_arrays):
+        explainer = shap.Explainer(model, given, algorithm="oddgp", seed=0)
         explainer(x, max_evals=60)
-    explainer = shap.Explainer(lambda rows: rows.sum(axis=1), x[:1], algorithm="oddgp", seed=0)
-    explainer(x[1:], max_evals=60)
-    assert explainer.last_estimate.choice == ""  # a model without gradients
+        assert explainer.last_estimate.choice == choice
+    with pytest.raises(DerivativeError, match=reason):
+        shap.Explainer(net, masker, algorithm="oddgp", gradients=True)(x, max_evals=60)

@@ -12,7 +12,7 @@ import shap
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import shapley_values
-from tests.helpers.optional import HAS_TORCH
+from tests.helpers.optional import HAS_TORCH, torch
 from tests.shap_host.games import reloaded
 
 if not HAS_TORCH:
@@ -115,8 +115,6 @@ def test_rows_have_answers_of_their_own():
 
 
 def _tensor(ids):
-    import torch
-
     return torch.tensor(ids)
 
 
@@ -126,8 +124,6 @@ def names_a_cat(answers):
 
 @pytest.mark.filterwarnings("error")  # of a model that is not deterministic
 def test_sampled_answers_follow_from_the_seed_and_have_errors():
-    import torch
-
     network, gen_args = TinyLanguageModel(), {"max_new_tokens": 3, "do_sample": True}
     state = torch.get_rng_state()
 

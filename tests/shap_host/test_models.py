@@ -8,7 +8,7 @@ import pytest
 import shap
 
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.estimator_table import SEVERAL
+from tests.helpers.estimator_table import SEVERAL, over
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -24,7 +24,7 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-each_kind_of_estimator = pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.id)
+each_kind_of_estimator = over(SEVERAL)
 NAMES = ["randomorder", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
@@ -80,10 +80,18 @@ def test_modules_keep_their_precision(name, dtype):
 def test_modules_without_parameters_keep_the_precision_of_the_rows():
     class Product(nn.Module):
         def forward(self, x):
-            return torch.tanh(x).prod(dim=1)
+            return (x[:, 1:] * x[:, :-1]).sum(dim=1)
 
-    wanted = oracle(lambda x: np.tanh(x).prod(axis=1), X, BACKGROUND)
+    def model(x):
+        return (x[:, 1:] * x[:, :-1]).sum(axis=1)
+
+    wanted = oracle(model, X, BACKGROUND)
     np.testing.assert_allclose(explain(Product()).values, wanted, **ROUNDING)
+    for kind in (np.float32, np.float64):  # gradients are of that type, too
+        masker, x = BACKGROUND[:1].astype(kind), X.astype(kind)
+        options: Any = {"algorithm": "oddgp", "seed": 0, "gradients": True}
+        found = shap.Explainer(Product(), masker, **options)(x, max_evals=30)
+        np.testing.assert_allclose(found.values, oracle(model, x, masker), atol=1e-4)
 
 
 @every_name

@@ -101,11 +101,8 @@ def test_labels_do_not_touch_the_error_bars(plot):
             is_inside = left - 1e-9 <= box.x0 <= box.x1 <= right + 1e-9
             assert is_inside or plot is plots.waterfall
             # Inside an arrow labels are white, which none behind it may stay.
-            assert text.get_horizontalalignment() == "center" or to_rgb(text.get_color()) < (
-                1,
-                1,
-                1,
-            )
+            is_centred = text.get_horizontalalignment() == "center"
+            assert is_centred or to_rgb(text.get_color()) < (1, 1, 1)
         plt.close("all")
 
 

@@ -1,4 +1,4 @@
-"""`explain_game`: Shapley values of a user's function of coalitions, against enumeration."""
+"""`explain_game` of both hosts: a user's function of coalitions, against enumeration."""
 
 import math
 import os
@@ -9,6 +9,7 @@ import pytest
 import shap
 
 from shap_ext import RemoteModel, explain_game
+from shapley_adapters import LeastSquares
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
@@ -19,6 +20,7 @@ from shapley_adapters.errors import (
 )
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions, semivalues_by_sizes
+from tests.helpers.optional import captum_ext, torch
 
 M = 6
 NAMES = ["ann", "bob", "None", "nan", "eve", "fay"]
@@ -43,7 +45,17 @@ def slow(function):
 
 
 def tensors(coalitions):
-    return pytest.importorskip("torch").tensor(first(coalitions), requires_grad=True)
+    return torch.tensor(first(coalitions), requires_grad=True)
+
+
+def for_captum(function):
+    """Return the same function of boolean tensors alone."""
+
+    def value(coalitions):
+        assert coalitions.dtype == torch.bool
+        return torch.as_tensor(function(coalitions.numpy()))
+
+    return value
 
 
 def of_sets(coalitions):
@@ -223,6 +235,93 @@ def test_sets_of_names_are_remembered(tmp_path):
 def test_bad_input_is_named(value, players, options, kind, text):
     with pytest.raises(kind, match=re.escape(text)):
         explain_game(value, players, **options)
+
+
+# --- captum's host ---
+
+
+@pytest.mark.parametrize("name", ["", "OddGP", "RandomOrder", "LeastSquares"])
+def test_values_of_tensors_are_those_of_enumeration(name):
+    kinds = vars(captum_ext) | {"LeastSquares": captum_ext.attribution_class(LeastSquares)}
+    options = {"method": kinds[name]} if name else {}
+    found = captum_ext.explain_game(for_captum(drawn), NAMES, **options)
+    np.testing.assert_allclose(found.values, EXACT.T, atol=1e-10)
+    np.testing.assert_array_equal(found.standard_errors, np.zeros((2, M)))
+    np.testing.assert_allclose(found.estimate.empty_values[0], TABLE[0], atol=1e-10)
+    with pytest.raises(InvalidArgumentError, match="one of the 2 outputs, counted from 0; got 2"):
+        found.to_frame(2)
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "remote", "sets"])
+def test_coroutines_and_sets_have_the_values_of_tensors(kind):
+    value = of_sets if kind == "sets" else for_captum(first)
+    value = slow(value) if kind == "coroutine" else value
+    value = captum_ext.RemoteModel(value, concurrency=3) if kind == "remote" else value
+    found = captum_ext.explain_game(value, NAMES, as_sets=kind == "sets")
+    np.testing.assert_allclose(found.values, EXACT[:, 0], atol=1e-10)
+    assert found.players == tuple(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("players", "options", "of_shap"),
+    [
+        (M, {"interactions": True}, {"interactions": True}),
+        (M, {"index": [1.0, 0, 0, 0, 0, 0]}, {"index": [1.0, 0, 0, 0, 0, 0]}),
+        (GROUPS, {}, {}),
+        (M, {"method": "Myerson", "graph": "line"}, {"algorithm": "myerson", "graph": "line"}),
+    ],
+)
+def test_pairs_semivalues_groups_and_graphs_are_those_of_shap(players, options, of_shap):
+    kinds = {"method": getattr(captum_ext, options["method"])} if "method" in options else {}
+    found = captum_ext.explain_game(for_captum(first), players, **options | kinds)
+    values = found.interactions if "interactions" in options else found.values
+    expected = explain_game(first, players, **of_shap)
+    np.testing.assert_allclose(values, expected.values, atol=1e-10)
+
+
+def test_values_are_bit_for_bit_those_of_attribute():
+    game = lambda rows: torch.sin(rows.double() @ torch.arange(14.0).double())  # noqa: E731
+    found = captum_ext.explain_game(game, 14, method=captum_ext.OddGP, seed=3, n_samples=100)
+    method = captum_ext.OddGP(game, gradients=False, seed=3)
+    values, errors = method.attribute(torch.ones(1, 14), n_samples=100, return_standard_error=True)
+    np.testing.assert_array_equal(found.values, values[0])
+    np.testing.assert_array_equal(found.standard_errors, errors[0])
+    table = found.to_frame(confidence=0.5)
+    assert (table["value"].abs().diff().dropna() <= 0).all()
+    assert (table["lower"] < table["value"]).all()
+    axes = found.plot(max_display=4)
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(table.index[:4])
+    assert axes.get_xlabel() == "attribution, with 95 % intervals"
+
+
+def test_coalitions_of_tensors_without_a_value_get_another():
+    value = for_captum(failing([2], is_nan=True))
+    with pytest.warns(ShapleyExtWarning, match="is on_error: 15. First: "):
+        found = captum_ext.explain_game(value, M, on_error=lambda c: [2.0 * c.sum(), 1.0])
+    replaced = lambda s: [4.0, 1.0] if len(s) == 2 else TABLE[sum(1 << one for one in s)]  # noqa: E731
+    exact = shapley_values(M, lambda some: np.array(replaced(some)))
+    np.testing.assert_allclose(found.values, exact.T, atol=1e-10)
+    assert found.failed_coalitions == 15
+
+
+@pytest.mark.parametrize(
+    ("value", "players", "options", "kind", "text"),
+    [
+        (first, M, {"method": "oddgp"}, InvalidArgumentTypeError, "method must be the class of"),
+        (first, M, {"n_sample": 9}, InvalidArgumentTypeError, "Did you mean n_samples"),
+        (first, M, {"return_standard_error": True}, InvalidArgumentError, "does not go with expl"),
+        (first, M, {"return_input_shape": False}, InvalidArgumentError, "which have no input"),
+        (first, M, {"interactions": True, "index": "ii"}, InvalidArgumentError, "needs index="),
+        (first, M, {"n_jobs": 0}, InvalidArgumentError, "n_jobs=0 means no workers"),
+        (lambda c: c.sum(), M, {}, ModelOutputError, "value(coalitions), of 1: The model must"),
+        (lambda c: c / c.sum(1)[:, None], M, {}, NonFiniteValueError, "pass on_error="),
+        (lambda c: ["a" in each for each in c], M, {}, RuntimeError, "Tensor.__contains__"),
+        (first, 40, {"n_samples": 2**40}, BudgetError, "Group players (players= takes a mapping"),
+    ],
+)  # fmt: skip
+def test_bad_input_of_captum_is_named(value, players, options, kind, text):
+    with pytest.raises(kind, match=re.escape(text)):
+        captum_ext.explain_game(for_captum(value) if value is first else value, players, **options)
 
 
 def test_little_budgets_speak_of_players():
