@@ -19,7 +19,8 @@ def model(x):
     return np.array([np.sin(row).sum() + row[0] * row[1] * row[2] for row in np.asarray(x)])
 
 
-@over([row for row in OF_CLASSES if not row.is_exact])
+# What `best` takes depends on the time of the model, which a memory changes.
+@over([row for row in OF_CLASSES if not row.is_exact and row.id != "best"])
 def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
     def explainer(**arguments):
         remote = shap_ext.RemoteModel(model, rows_per_call=200, **arguments)

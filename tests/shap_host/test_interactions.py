@@ -68,7 +68,10 @@ def test_estimates_have_the_form_of_tree_explainer(algorithm):
     explanation = explain(X, max_evals=200, interactions=True, error_bounds=True)
     assert isinstance(explanation, shap.Explanation)
     assert explanation.shape == (3, N_FEATURES, N_FEATURES)
-    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-12)
+    sums = explanation.values.sum(axis=2)
+    np.testing.assert_allclose(sums, explain.last_estimate.values[..., 0], atol=1e-12)
+    if algorithm != "best":  # which takes less time for attributions alone
+        np.testing.assert_allclose(sums, values.values, atol=1e-12)
     np.testing.assert_array_equal(explanation.values, explanation.values.swapaxes(1, 2))
     np.testing.assert_array_equal(explanation.base_values, values.base_values)
     np.testing.assert_array_equal(explanation.data, X)
