@@ -18,7 +18,7 @@ from shapley_adapters.games.value_functions import ValuedGame, ValueFunction
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .forward_function_game import ForwardFunctionGame
-from .model_outputs import dense_output
+from .model_outputs import dense_output, rounding_of
 
 
 @dataclass
@@ -42,8 +42,7 @@ class BatchGame(WrappedGame):
     @property
     def rounding(self) -> float:
         """Relative rounding error of the output, known after the first evaluation."""
-        dtype = self.output_dtype
-        return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+        return rounding_of(self.output_dtype)
 
     def active_players(self) -> BoolArray:
         """Return the players that differ from their baselines in any example."""

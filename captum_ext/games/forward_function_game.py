@@ -45,7 +45,7 @@ from ..inputs.baselines import Baselines
 from ..inputs.checks import takes_nothing
 from ..inputs.feature_groups import FeatureGroups
 from ..inputs.forward_arguments import arguments_of_rows, entries_of_examples
-from .model_outputs import OutputSelection, one_row_alone
+from .model_outputs import OutputSelection, one_row_alone, rounding_of
 
 CALLS_IN_FLIGHT = 8
 """How many calls of the forward function `attribute_future` starts before it waits for the first.
@@ -212,9 +212,7 @@ class ForwardFunctionGame(Game):
 
         A forward function may have a `rounding`: it knows that its model rounds more coarsely.
         """
-        dtype = self._select.dtype
-        of_type = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
-        return max(of_type, getattr(self.forward_func, "rounding", 0.0))
+        return max(rounding_of(self._select.dtype), getattr(self.forward_func, "rounding", 0.0))
 
     @property
     def batch_bounds(self) -> BatchBounds | None:

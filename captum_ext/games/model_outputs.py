@@ -134,6 +134,11 @@ def selected_targets(output: Tensor, target: Target, user_target: Target) -> Ten
     return selected
 
 
+def rounding_of(dtype: torch.dtype) -> float:
+    """Return the relative rounding error of numbers of a type."""
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
 @contextmanager
 def one_row_alone() -> Iterator[None]:
     """Say why a forward function that works for all examples at once may fail for one of them."""

@@ -19,7 +19,6 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_outputs, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
-from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 
 from ..inputs.masked_rows import MaskedInputs, MaskedRow, RowWithTarget, as_arrays, lock_of
 from ..inputs.models import GameOfModel, new_calls, new_shape
@@ -71,8 +70,6 @@ class MaskerGame(GameOfModel):
 
     def __post_init__(self) -> None:
         self.n_rows, self.draws_values = len(self.rows), self.rows[0].draws_values
-        self.is_in_training_mode = bool(getattr(self.predict, "is_in_training_mode", False))
-        self.answers_at_random = bool(getattr(self.predict, "answers_at_random", False))
 
     def repeated(self, n_repeats: int) -> MaskerGame:
         """Return the game whose row r · n + i is repetition i of row r."""
@@ -91,7 +88,7 @@ class MaskerGame(GameOfModel):
         return BatchBounds.from_bytes(
             self._bytes_each(),
             max_rows=_MAX_EVALUATIONS,
-            max_bytes=getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES),
+            max_bytes=self.max_input_bytes,
             rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 

@@ -17,7 +17,6 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape, as_outputs, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
-from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 
 from ..argument_types import Table
 from ..inputs.datasets import same
@@ -90,8 +89,6 @@ class MaskedTable(GameOfModel):
         device = "cpu" if self.module is None else self.module.device.type
         n_efficient = rows_per_batch(self.row_bytes, device)
         self.evaluations_per_batch = max(1, n_efficient // self.n_backgrounds)
-        self.is_in_training_mode = bool(getattr(self.predict, "is_in_training_mode", False))
-        self.answers_at_random = bool(getattr(self.predict, "answers_at_random", False))
         if self.linearize_link and self.average.link is not shap.links.identity:
             self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
@@ -111,7 +108,7 @@ class MaskedTable(GameOfModel):
         return BatchBounds.from_bytes(
             self.row_bytes,
             self.n_backgrounds,
-            max_bytes=getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES),
+            max_bytes=self.max_input_bytes,
             rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 

@@ -27,6 +27,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.frames import frame_like
 from shapley_adapters.games.evaluation import ModelCalls, OutputShape
 from shapley_adapters.games.game import Game
+from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.remote import Usage
 
 from ..argument_types import Model, Table
@@ -67,17 +68,27 @@ class GameOfModel(Game):
     ----------
     predict : callable
         The model.
-    is_in_training_mode, answers_at_random : bool
-        Whether the model is known not to be deterministic, which users are warned of, and whether
-        it is known to answer at random, as one that samples texts.
     output_shape : OutputShape
         What the outputs have been like so far.
     """
 
     predict: Callable[..., Any]
-    is_in_training_mode: bool
-    answers_at_random: bool
     output_shape: OutputShape
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def answers_at_random(self) -> bool:
+        """Whether the model is known to answer at random, as one that samples texts."""
+        return bool(getattr(self.predict, "answers_at_random", False))
+
+    @property
+    def max_input_bytes(self) -> int:
+        """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
+        return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))
 
     @property
     def derivative_obstacle(self) -> str | None:

@@ -39,9 +39,9 @@ _MOST_COALITIONS = 32
 evaluations: with 13 players, our own work is then a fifth of that of an estimate."""
 
 _FEW_BACKGROUNDS = 10
-"""With more background rows, the default budget is halved. Errors are two to four times as large,
-with as many rows of the model, by parts of the background, at most 10 % smaller, and up to 2.5
-times larger: measured with 11 to 80 players and 30 to 100 background rows."""
+"""With more background rows, the default budget is halved. With as many rows of the model, parts of
+the background for more coalitions have .9 to 2.5 times the errors: measured with 11 to 80 players
+and 30 to 100 background rows."""
 
 _FIRST_SHARE, _PLANNED_SHARE = 0.1, 0.85
 """Shares of a limited time that the first round is planned for, and of what is left that a further

@@ -122,8 +122,8 @@ def with_flat_players(run: Run, group: RowGroup, evaluate: Evaluator) -> list[Ro
     if run.estimator.values_alone is None and not change_little.all():
         bad = row_number(group.rows[int(np.argmin(change_little))])
         raise DerivativeError(
-            f"{are_flat.sum()} features of row {bad} have no gradients, and may change its value: "
-            "the model detaches, rounds or compares them. Pass gradients=False."
+            f"Some features of row {bad} ({are_flat.sum()}) have no gradients, and may change its "
+            "value: the model detaches, rounds or compares them. Pass gradients=False."
         )
     run.has_gradients[group.rows] = change_little
     return [
