@@ -18,7 +18,6 @@ from ..estimators.protocol import Design, Estimator
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from .designs import PendingRows, RowGroup
-from .passes import usable
 from .run import CallBudget, Run
 from .settings import Settings, budget_for, checked_budgets, estimation_cost
 from .solutions import scale_exponents
@@ -308,7 +307,6 @@ class DrawnRun(Run):
 
     def __post_init__(self) -> None:
         """Check the arguments; budgets are those of coalitions, and the game that of draws."""
-        self.estimator = usable(self.game, self.estimator, self.settings)
         for size, plan in self.drawing.plans.items():
             settings = replace(self.settings, budget=plan.n_coalitions)
             self.budgets |= checked_budgets(np.array([size]), self.estimator, settings)
