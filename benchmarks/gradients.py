@@ -1,12 +1,13 @@
 """Values and input gradients of networks, beside values alone and three methods of captum.
 
-    python benchmarks/gradients.py [--rows 2] [--seeds 2] [--quick] [--docs]
+    python benchmarks/gradients.py [--rows 2] [--seeds 2] [--pairs] [--quick] [--docs]
 
 Networks of torch, trained from seeds on which nothing was chosen. The price is in evaluations
 a feature, at least ten: a forward and backward pass counts as three. Errors are Σ|error| / Σ|φ|, in
 the geometric mean over rows and seeds. `held`: how often 95 % intervals hold. The seconds are those
 of a row. The truth is a regression over 2,000 evaluations a feature. ShapleyValueSampling takes one
-order at least. Cells in which gradients err most, beside values alone, come first.
+order at least. Cells in which gradients err most, beside values alone, come first. `--pairs`:
+Shapley interactions of 16 groups of features, beside values alone and all coalitions.
 """
 
 import warnings
@@ -19,7 +20,8 @@ import numpy as np
 import pages
 import pandas as pd
 import torch
-from games import FloatArray, converged, relative_error, share_inside
+from games import FloatArray, all_coalitions, converged, relative_error, share_inside
+from scipy.special import stdtrit
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -29,7 +31,10 @@ from sklearn.datasets import (
 from torch import nn
 
 from captum_ext import OddGP
+from shapley_adapters.interactions.enumeration import enumerated
+from shapley_adapters.interactions.result import InteractionRequest
 
+GROUPS, OF_PAIRS = 16, (1.5, 2, 3, 4, 6, 12)
 BUDGETS = (0.25, 0.5, 1, 2, 3, 4, 8, 16)
 PASS, FEWEST = 3, 10
 OURS: dict[str, Any] = {
@@ -192,10 +197,12 @@ def trained(name: str, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor
     return net.eval(), x, torch.arange(x.shape[1])[None] if mask is None else mask
 
 
-def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
-    """Yield a budget, a method, its error, whether intervals hold, and seconds, for each row."""
+def games_of(name: str, seed: int, n_rows: int, n_groups: int | None = None) -> Iterator[Any]:
+    """Yield a network, a row, the other arguments of captum, the number of players, and a game."""
     net, x, mask = trained(name, seed)
     base, n_players = x.mean(dim=0, keepdim=True), int(mask.max()) + 1
+    if n_groups is not None:
+        mask, n_players = mask * n_groups // n_players, n_groups
     rows = np.random.default_rng(seed).choice(len(x), n_rows, replace=False)
     for row in rows.tolist():
         one = x[row : row + 1]
@@ -206,14 +213,38 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
                 inputs = torch.where(torch.from_numpy(present)[:, mask[0]], one, base)
                 return net(inputs)[:, target].double().numpy()
 
-        exact = converged(f, n_players).exact
+        arguments = {"baselines": base, "target": target, "feature_mask": mask}
+        yield net, one, arguments, n_players, f
+
+
+def cells_of_pairs(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
+    """Yield a budget, a method, its error, whether intervals hold, and seconds, for each row."""
+    every = all_coalitions(GROUPS)
+    index = InteractionRequest("SII").index(GROUPS)
+    for net, one, arguments, _, f in games_of(name, seed, n_rows, GROUPS):
+        values = np.concatenate([f(part) for part in np.array_split(every, 64)])
+        exact = enumerated(index, every, values[None, :, None])
+        for budget, method in product(OF_PAIRS, OURS):
+            explainer = OURS[method](net, seed)
+            explainer.interactions(one, n_samples=round(budget * GROUPS), **arguments)
+            found = explainer.last_estimate
+            pairs, freedom = found.interactions, found.degrees_of_freedom
+            widths = stdtrit(pairs.freedom(freedom), 0.975) * pairs.standard_errors
+            held = (np.abs(pairs.values - exact) <= widths).mean()
+            yield budget, method, relative_error(pairs.values, exact), held, found.seconds.own
+
+
+def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
+    """Yield a budget, a method, its error, whether intervals hold, and seconds, for each row."""
+    for net, one, of_call, n_players, f in games_of(name, seed, n_rows):
+        exact, mask = converged(f, n_players).exact, of_call.pop("feature_mask")
         for budget, method in product(BUDGETS, METHODS):
             n, is_ours = max(FEWEST, round(budget * n_players)), method in OURS
             explainer = OURS[method](net, seed) if is_ours else getattr(captum.attr, method)(net)
             arguments = {"n_samples": n} if is_ours else CAPTUM[method](n, n_players)
             is_grouped = method != "IntegratedGradients"
             groups = {"feature_mask": mask} if is_grouped else {}
-            found = explainer.attribute(one, baselines=base, target=target, **arguments, **groups)
+            found = explainer.attribute(one, **arguments, **of_call, **groups)
             sums: Any = np.bincount(mask[0], found.detach().double().numpy()[0], n_players)
             if is_grouped:  # they repeat what a group gets
                 sums = sums / np.bincount(mask[0], minlength=n_players)
@@ -226,7 +257,7 @@ def cells_of(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...]]:
 
 def main() -> None:
     """Print all cells, those first in which gradients err most, and means by budget."""
-    options = pages.read_options(__doc__, rows=2, seeds=2)
+    options = pages.read_options(__doc__, "", "--pairs", rows=2, seeds=2, pairs=False)
     if options.quick:
         options.rows = options.seeds = 1
     warnings.simplefilter("ignore")
@@ -234,27 +265,44 @@ def main() -> None:
         (name, *cell)
         for name in list(NETWORKS)[: 1 if options.quick else None]
         for seed in range(200, 200 + options.seeds)
-        for cell in cells_of(name, seed, options.rows)
+        for cell in (cells_of_pairs if options.pairs else cells_of)(name, seed, options.rows)
     ]
     columns = ["network", "budget", "method", "error", "held", "seconds"]
     table = pd.DataFrame(found, columns=columns)
     table["log"] = np.log(table["error"])
     means = table.pivot_table(["log", "held", "seconds"], columns[:2], "method")
-    errors = np.exp(means["log"])[METHODS]
+    errors = np.exp(means["log"])
     errors.insert(0, "ratio", errors["gradients"] / errors["values alone"])
-    errors.insert(1, "over captum's best", errors["gradients"] / errors[list(CAPTUM)].min(axis=1))
+    if not options.pairs:
+        best = errors[list(CAPTUM)].min(axis=1)
+        errors.insert(1, "over captum's best", errors["gradients"] / best)
     for score, method in product(("held", "seconds"), OURS):
         errors[f"{score}, {method}"] = means[score, method]
     pd.set_option("display.width", 250, "display.max_rows", None, "display.max_columns", None)
     print(errors.sort_values("ratio", ascending=False).round(3))
     by_budget = errors.groupby("budget")
-    ratios = ["ratio", "over captum's best"]
-    summary = np.exp(np.log(errors[[*ratios, *METHODS]]).groupby("budget").mean())
-    for ratio in ratios:
+    summary = np.exp(np.log(errors).groupby("budget").mean())
+    for ratio in errors.columns.intersection(["ratio", "over captum's best"]):
         summary[f"worst {ratio}"] = by_budget[ratio].max()
     summary["least held"] = by_budget["held, gradients"].min()
     print(summary.round(3))
-    pages.report(options, "gradients", sentence(summary))
+    if options.pairs:
+        pages.report(options, "gradients-of-pairs", sentence_of_pairs(summary))
+    else:
+        pages.report(options, "gradients", sentence(summary))
+
+
+def sentence_of_pairs(summary: pd.DataFrame) -> str:
+    """Return by what gradients multiply the error of interactions, for the page."""
+    worst = summary["worst ratio"]
+    return (
+        "With `gradients=True`, they multiply the error of interactions of pairs by "
+        f"{listed(pages.short(ratio, 2) for ratio in summary['ratio'])} at "
+        f"{listed(map('{:g}'.format, summary.index))} evaluations per feature (the same networks "
+        f"with {GROUPS} groups of features, `--pairs`), in a single network by up to "
+        f"{pages.short(worst.max(), 2)}, at {worst.idxmax():g}. In each network, 95 % intervals "
+        f"hold {pages.short(summary['least held'].min(), 2)} of them or more."
+    )
 
 
 def sentence(summary: pd.DataFrame) -> str:

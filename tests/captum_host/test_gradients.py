@@ -60,6 +60,37 @@ def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coaliti
         torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("index", ["shapley", "banzhaf", "shapley_taylor"])
+def test_pairs_by_gradients_err_less_than_by_values_alone_and_bars_hold(index):
+    net, x = network(nn.GELU), examples(3)
+    found = {}
+    for gradients, n_samples in ((True, 100), (False, 100), (False, 12000)):
+        method = OddGP(net, gradients=gradients, seed=0)
+        method.interactions(x, target=0, index=index, n_samples=n_samples)
+        found[gradients, n_samples] = method.last_estimate
+    truth = found.pop((False, 12000)).interactions.values
+    by_gradients, by_values = (
+        np.abs(one.interactions.values - truth).sum() for one in found.values()
+    )
+    assert by_gradients < 0.7 * by_values
+    assert found[True, 100].backward_passes.tolist() == [27, 27, 27]
+    assert (found[True, 100].evaluations <= 100).all()
+    interactions = found[True, 100].interactions
+    widths = 2.5 * interactions.standard_errors
+    assert (np.abs(interactions.values - truth) <= widths).mean() > 0.85
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_pairs_by_gradients_have_the_scale_of_the_game(scale):
+    x = examples(2)
+    method = OddGP(lambda rows: scale * by_pairs(rows), gradients=True, seed=0)
+    found = method.interactions(x, n_samples=100)
+    expected = torch.diag_embed(x[:, :-1] * x[:, 1:] / 2, 1)
+    expected = scale * (expected + expected.mT)
+    off_diagonal = found - torch.diag_embed(found.diagonal(dim1=1, dim2=2))
+    torch.testing.assert_close(off_diagonal, expected, rtol=0.1, atol=0.1 * scale)
+
+
 class Counted:
     """Counts the rows of passes with and without gradients."""
 
@@ -304,7 +335,8 @@ def of_two(model, how):
             for how in ("yes", None, 2)
         ),
         (lambda: GIVEN.attribute(examples(2), n_samples=9), BudgetError, "at least 10"),
-        (lambda: GIVEN.interactions(examples(2), n_samples=99), InvalidArgumentError, "interact"),
+        (lambda: GIVEN.semivalues(examples(2), n_samples=99), InvalidArgumentError, "semivalues"),
+        (lambda: GIVEN.set_interactions(examples(2)), InvalidArgumentError, "interactions of sets"),
         (
             lambda: OddGP(EMBEDDING, gradients=True).attribute(torch.arange(20)[None]),
             DerivativeError,

@@ -1,5 +1,6 @@
 """Values and gradients in one process: covariances, evidence and posterior against plain sums."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -16,16 +17,20 @@ from shapley_adapters.estimators.odd_gp.gradients import (
     plan_for,
     solved,
 )
+from shapley_adapters.estimators.odd_gp.prior import EVEN, ODD
 from shapley_adapters.interactions.indices import single_players
+from shapley_adapters.interactions.result import checked_pairs
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.interaction_oracles import pair_interactions
 from tests.helpers.semivalue_oracles import products_of
 
 each_size = pytest.mark.parametrize("n_players", [4, 5, 6])
+each_parity = pytest.mark.parametrize("parity", [ODD, EVEN])
 
 
-def odd_sets(n_players):
-    """Return all sets with an odd number of players."""
-    sizes = range(1, n_players + 1, 2)
+def sets_of(parity, n_players):
+    """Return all sets with an odd or even number of players, but the empty one."""
+    sizes = range(2 - parity, n_players + 1, 2)
     return [set_ for size in sizes for set_ in combinations(range(n_players), size)]
 
 
@@ -44,16 +49,16 @@ def curves_at(s):
     return [np.polynomial.legendre.legval(s, np.eye(9)[degree]) for degree in (2, 4, 6, 8)]
 
 
-def some_prior(n_players, n_values=6, seed=1):
+def some_prior(n_players, n_values=6, seed=1, parity=ODD):
     """Return the prior of random readings, and hyperparameters."""
     rng = np.random.default_rng(seed)
     signs = np.where(rng.random((n_values, n_players)) < 0.5, 1.0, -1.0)
     signs[0] = 1
     degrees = np.array([1.0, 0.0, 0.6, 0.3])[:, None]
     points = np.concatenate([np.repeat(degrees, n_players, axis=1), signs[1:3]])
-    readings = Readings(
-        signs, rng.normal(size=n_values), points, rng.normal(size=(len(points), n_players))
-    )
+    points = points if parity == ODD else signs[:3]
+    gradients = rng.normal(size=points.shape)
+    readings = Readings(signs, rng.normal(size=n_values), points, gradients, parity)
     prior = GradientPrior(readings)
     return prior, prior.centre + 0.3 * prior.sd * rng.normal(size=len(prior.centre))
 
@@ -61,11 +66,12 @@ def some_prior(n_players, n_values=6, seed=1):
 def written_out(prior, h):
     """Return the coefficients' variances, and products: values, then gradients."""
     signs, n_players = prior.readings.signs, prior.readings.signs.shape[1]
-    sets = odd_sets(n_players)
+    parity = prior.readings.parity
+    sets = sets_of(parity, n_players)
     at = prior.prior.variances(h)
     strengths, of_components = at.strengths, at.components
     variances = np.zeros(len(sets))
-    variances[:n_players] = strengths
+    variances[: n_players * parity] = strengths[: n_players * parity]
     for variance, tau in zip(of_components, at.tau, strict=True):
         shares = np.array([tau[list(set_)].prod() * (len(set_) > 1) for set_ in sets])
         variances += variance * shares / shares.sum()
@@ -75,23 +81,31 @@ def written_out(prior, h):
 
 
 @each_size
-def test_covariances_are_those_of_enumeration(n_players):
-    prior, h = some_prior(n_players)
+@each_parity
+def test_covariances_are_those_of_enumeration(n_players, parity):
+    prior, h = some_prior(n_players, parity=parity)
     variances, products, _ = written_out(prior, h)
     expected = (products * variances) @ products.T
     # Errors of values; of gradients, each of its own; on the path, a curve, an offset, and inside.
-    noise, n, g = np.exp(h[n_players + 4]), prior.n_values, len(prior.readings.points)
-    shares = np.exp(h[n_players + 5 : -4])
+    n, g, n_kinds = prior.n_values, len(prior.readings.points), len(prior.kinds)
+    noise = np.exp(h[-n_kinds - n_players - 1])
+    shares = np.exp(h[-n_kinds - n_players : -n_kinds])
     shares = 4 * shares / shares.sum()
-    of_noise, of_curve, of_offset, of_inside = np.exp(h[-4:])
-    path = np.array([1, 0, 0.6, 0.3])
-    curves = sum(0.75 * 0.25**k * np.outer(p, p) for k, p in enumerate(curves_at(path)))
-    on_path = of_curve * curves + of_offset + of_inside * np.outer(1 - path**2, 1 - path**2)
+    of_noise, of_curve, *of_path = np.exp(h[-n_kinds:])
     by_pass = of_noise * np.eye(g)
-    by_pass[:4, :4] += on_path
+    if parity == ODD:
+        path = np.array([1, 0, 0.6, 0.3])
+        curves = sum(0.75 * 0.25**k * np.outer(p, p) for k, p in enumerate(curves_at(path)))
+        inside = np.outer(1 - path**2, 1 - path**2)
+        by_pass[:4, :4] += of_curve * curves + of_path[0] + of_path[1] * inside
     errors = np.zeros_like(expected)
     errors[range(1, n), range(1, n)] = noise
     errors[n:, n:] = np.kron(by_pass, np.diag(shares))
+    if parity == EVEN:
+        errors[:n, :n] += 100  # of the level
+        points = prior.readings.points.ravel()
+        of_curves = of_curve * np.outer(points, points) * np.tile(np.diag(shares), (g, g))
+        errors[n:, n:] += of_curves
     errors += 1e-9 * np.eye(len(errors))
     np.testing.assert_allclose(prior.covariance(h), expected + errors, rtol=1e-10, atol=1e-10)
 
@@ -117,8 +131,33 @@ def test_covariances_with_shapley_values_are_those_of_enumeration(n_players):
     assert (of_index >= variances @ counts**2).all()
 
 
-def test_the_evidence_is_that_of_the_normal_distribution_and_has_the_slopes_of_differences():
-    prior, h = some_prior(5)
+@each_size
+@each_parity
+@pytest.mark.parametrize("name", ["shapley", "shapley_taylor", "banzhaf"])
+def test_covariances_of_pairs_with_gradients_are_those_of_enumeration(n_players, parity, name):
+    prior, h = some_prior(n_players, parity=parity)
+    readings = prior.readings
+    if parity == ODD:  # in the middle and at coalitions
+        points = readings.points[[1, 4, 5]]
+        readings = replace(readings, points=points, gradients=readings.gradients[:3])
+        prior = GradientPrior(readings)
+    variances, products, sets = written_out(prior, h)
+
+    def games(members):
+        return products_of(
+            np.array([[1.0 if j in members else -1 for j in range(n_players)]]), sets
+        )
+
+    counts = np.concatenate(list(pair_interactions(name, n_players, games).values()))
+    found = prior.index_covariances(h, checked_pairs("index", name).index(n_players))[0]
+    expected = (products * variances) @ counts.T
+    of_gradients = slice(prior.n_values, None)
+    np.testing.assert_allclose(found[of_gradients], expected[of_gradients], rtol=1e-9, atol=1e-10)
+
+
+@each_parity
+def test_the_evidence_is_that_of_the_normal_distribution_and_has_the_slopes_of_differences(parity):
+    prior, h = some_prior(5, parity=parity)
     densities = []
     for one in (h, prior.centre):
         covariance = prior.covariance(one)
@@ -189,30 +228,28 @@ def test_few_passes_say_all_of_multilinear_games(scale):
     n_players, rng = 20, np.random.default_rng(0)
     singles = [(player,) for player in range(n_players)]
     effects = scale * rng.normal(size=n_players)
-    found = solved(
-        readings_of(plan_for(n_players, 10, np.random.default_rng([0])), effects, singles)
-    )
-    np.testing.assert_allclose(found.values, 2 * effects, rtol=1e-8)
-    assert not found.standard_errors.any()
+    index = single_players(n_players)
+    plan = plan_for(n_players, 10, np.random.default_rng([0]))
+    found = solved(readings_of(plan, effects, singles), index)
+    np.testing.assert_allclose(found.means, 2 * effects, rtol=1e-8)
+    assert not found.variances.any()
     # With one set of three, values and gradients.
     sets = [*singles, (0, 1, 2)]
     coefficients = np.append(effects, 2 * scale)
     expected = 2 * effects
     expected[:3] += 2 / 3 * 2 * scale
     for budget, most in ((25, 0.1), (80, 0.02), (200, 1e-9)):
-        found = solved(
-            readings_of(plan_for(n_players, budget, np.random.default_rng([0])), coefficients, sets)
-        )
-        error = np.abs(found.values - expected).sum() / np.abs(expected).sum()
-        assert error < most
-        assert found.values.sum() == pytest.approx(expected.sum(), rel=1e-9)
+        plan = plan_for(n_players, budget, np.random.default_rng([0]))
+        found = solved(readings_of(plan, coefficients, sets), index)
+        assert np.abs(found.means - expected).sum() / np.abs(expected).sum() < most
 
 
 def test_a_game_without_any_effect_is_zero():
     plan = plan_for(12, 60, np.random.default_rng([0]))
-    found = solved(readings_of(plan, np.zeros(12), [(player,) for player in range(12)]))
-    assert not found.values.any()
-    assert not found.standard_errors.any()
+    readings = readings_of(plan, np.zeros(12), [(player,) for player in range(12)])
+    found = solved(readings, single_players(12))
+    assert not found.means.any()
+    assert not found.variances.any()
 
 
 def test_more_than_512_players_have_no_gradients():

@@ -243,6 +243,8 @@ def record_interactions(
     is_scaled = bool(index.parts) and exponents.any()
     if is_scaled:
         values, errors = np.ldexp(values, -exponents), np.ldexp(errors, -exponents)
+        if design.passes is not None:
+            design = replace(design, passes=design.passes.at_scale(exponents))
         value_errors = value_errors and value_errors.at_scale(exponents)
     if not index.parts:
         found = SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)

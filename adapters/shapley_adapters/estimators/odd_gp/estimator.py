@@ -40,8 +40,8 @@ from .design import (
     n_before_choice,
 )
 from .fitting import LEARNED_FROM, QUICKLY_FROM, SEARCHED, SEARCHED_EACH
-from .games import Games, are_of_pairs, posteriors
-from .gradients import MOST_PLAYERS, operations, plan_for, solution_of_rows
+from .games import Games, are_of_pairs, differences, posteriors
+from .gradients import MOST_PLAYERS, MOST_READINGS, operations, plan_for, solution_of_rows
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, n_seen
 from .prior import EVEN, ODD
 from .sparse_sets import n_watched
@@ -196,8 +196,9 @@ class OddGP(Estimator[OddDesign]):
         1 + 2 K. Up to two evaluations per feature, errors of networks are mostly .1 to .6 of those
         without, and .6 to 1.2 above; learning takes one to four times as long, with 64 to 100
         features up to ten times. `"auto"`: for one output and up to six evaluations per feature,
-        unless another option or argument needs values alone; `last_estimate.choice` says what else
-        is in the way. True: what is in the way is an error.
+        unless another option or argument needs values alone, or interactions are wanted;
+        `last_estimate.choice` says what else is in the way. True: what is in the way is an error;
+        interactions of pairs err .1 to 1 times as much with gradients, in some networks twice.
         `last_estimate.backward_passes` counts the backward passes of each row.
     """
 
@@ -338,6 +339,8 @@ class OddGP(Estimator[OddDesign]):
     def interaction_memory(self, n_players: int, budget: int, request: InteractionRequest) -> int:
         """Return the bytes of the posterior of all sets; further threads have a bound."""
         n_values = min(budget // 2, _MOST_VALUES_OF_PAIRS)
+        if self.gradients is True:
+            n_values += MOST_READINGS
         n_sets = request.n_sets(n_players)
         return 8 * (min(n_sets, SETS_AT_ONCE) * (7 * n_values + n_players) + 5 * n_sets)
 
@@ -357,7 +360,8 @@ class OddGP(Estimator[OddDesign]):
 
         if request.has_gradients:
             budget = request.budget - (len(request.known) - 2)  # beside the ends
-            plan = plan_for(n_players, budget, rng, request.n_outputs, request.planned)
+            of_call = request.n_outputs, request.planned, request.interactions is not None
+            plan = plan_for(n_players, budget, rng, *of_call)
             draws = select_draws(request, plan.with_values, paired=True)
             return replace(designed(draws), passes=Passes(plan.degrees))
         if self.unbiased:
@@ -417,8 +421,12 @@ class OddGP(Estimator[OddDesign]):
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the attributions and standard errors of all rows and outputs."""
         if design.passes is not None:
-            found = solution_of_rows(design.passes, design.draws, values)
-            return replace(found, prior_shares=prior_shares(found.values, found.standard_errors))
+            index = single_players(design.draws.members.shape[1])
+            found = solution_of_rows(design.passes, design.draws, values, index)
+            means = _with_total(found, (values[:, 1] - values[:, 0])[:, None])
+            standard_errors = np.sqrt(found.variances)
+            shares = prior_shares(means, standard_errors)
+            return Solution(means, standard_errors, found.freedom[:, None], shares)
         return self._solution(design, values, None)
 
     def solve_with_errors(
@@ -516,6 +524,8 @@ class OddGP(Estimator[OddDesign]):
                 index,
                 WEIGHTS[self.weights],
             )
+            if design.passes is None
+            else solution_of_rows(design.passes, design.draws, values, index, parity)
             for parity in (EVEN, ODD)
             if index.has_parity(parity)
         ]
@@ -575,7 +585,7 @@ def _games_of_part(
     )
     parts = (first - second) / 2
     if parity == EVEN:
-        parts = _differences((first + second) / 2)
+        parts = differences((first + second) / 2)
     signs = _signs(_with_all(members))
     games = Games(signs, parts, parity, 1, centres=design.centres, distances=design.distances)
     if errors is None:
@@ -605,14 +615,6 @@ def _variances_of_jumps(
     weights = index.weights_of_part(design.draws.members, ODD)
     unknown = np.maximum(index.sums_of_squares(ODD) - (weights**2).sum(axis=0), 0.0)
     return jumps**2 * unknown[:, None] / (len(weights) + 2)
-
-
-def _differences(evens: FloatArray) -> FloatArray:
-    """Return the even parts, (R, n, K), less the first of each game; 0 where that is rounding."""
-    differences = evens - evens[:, :1]
-    sizes = np.sqrt((differences[:, 1:] ** 2).mean(axis=1, keepdims=True))
-    rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
-    return np.where(sizes > rounding, differences, 0.0)
 
 
 def _with_total(found: Posterior, total: FloatArray) -> FloatArray:

@@ -184,6 +184,14 @@ def of_fit(fit: Fit, index: Index, others: FloatArray | None) -> Posterior:
     return found
 
 
+def differences(evens: FloatArray) -> FloatArray:
+    """Return the even parts, (R, n, K), less the first of each game; 0 where that is rounding."""
+    differences = evens - evens[:, :1]
+    sizes = np.sqrt((differences[:, 1:] ** 2).mean(axis=1, keepdims=True))
+    rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
+    return np.where(sizes > rounding, differences, 0.0)
+
+
 def _exact_of_few_terms(
     fit: Fit, index: Index, found: Posterior, others: FloatArray | None
 ) -> Posterior:

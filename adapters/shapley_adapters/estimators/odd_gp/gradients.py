@@ -30,12 +30,12 @@ from ...errors import BudgetError
 from ...interactions.indices import Index, single_players
 from ...workers import map_in_threads, n_threads_within_memory
 from ..pair_folds import CoalitionDraws
-from ..protocol import Passes, Solution
+from ..protocol import Passes
 from .design import chosen_halves, chosen_pairs
 from .fitting import fitted, maximised
-from .games import of_fit
-from .posterior import errors_left_out
-from .prior import JITTER, ODD, Prior, Values, Variances, factored
+from .games import differences, of_fit
+from .posterior import SETS_AT_ONCE, Posterior, errors_left_out
+from .prior import EVEN, JITTER, ODD, Prior, Values, Variances, factored
 from .search import first_of_each_pair
 
 PASS = Passes.cost(1)
@@ -57,6 +57,10 @@ logarithms of the players' shares in them. With centres of .04 or .02 for the fi
 errors of 32 rows of 8 networks change by less than 3 % on average. Offsets that are less certain to
 be small take what single players explain: errors are 1.1 times as large at half an evaluation a
 player, of smooth networks three times."""
+
+_LOG_ERRORS_OF_EVEN = np.log([0.1, 1.0])
+"""Centres of those of noise and of curves in the even part: with .1 or .4 for the latter, errors
+are up to 1.07 times as large at one evaluation a player."""
 
 _DEGREES, _FADING = np.array([2, 4, 6, 8]), 0.25
 """Degrees of the Legendre polynomials of curves, and the variance of each over the one before."""
@@ -91,9 +95,13 @@ does: few more values than players tell little of their own errors."""
 _ROUNDING = 1e-10
 """Share of the size of values that single players may leave in an odd part without larger sets."""
 
-_EVALUATIONS_EACH, _MOST_PAIRS, _MOST_READINGS = 0.5, 8, 1024
-"""Evaluations a player that gradients get, the most pairs with gradients, and the most gradients of
-players: a factorisation costs the cube of their number."""
+_OF_SINGLE_PLAYERS, _OF_PAIRS, MOST_READINGS = (0.5, 8), (4.0, 256), 1024
+"""Evaluations a player that gradients get, and the most points with gradients, for single players
+and for their pairs, of which each point says a sum for each player; and the most gradients of
+players: a factorisation costs the cube of their number. Nine networks with 12 to 16 players, errors
+of pairs over those by values alone, with 2, 3, 4 and 6 evaluations a player for gradients: .83,
+.66, .62 and .62 at 4 in all, .79, .68, .61 and .48 at 8, .96, .86, .79 and .69 at 12; but Shapley
+values err more, 1.2 times as much at 8 with 2 and 2.1 times with 6."""
 
 _FREEDOM = 2.0
 """Degrees of freedom of the errors, with fewer values than players: these tell little of the
@@ -102,30 +110,33 @@ offsets of gradients, and further passes nothing."""
 
 @dataclass(frozen=True)
 class Readings:
-    """Odd parts of values and gradients of one game.
+    """Odd or even parts of values and gradients of one game.
 
     Attributes
     ----------
     signs : array, (n, M)
         A coalition of each pair of complements: that of all players, and others.
     values : array, (n,)
-        The odd parts of the values.
+        The parts of the values.
     points : array, (g, M)
         Where gradients are, between −1 and 1: with all players, in the middle, and elsewhere.
     gradients : array, (g, M)
-        Their means over each point and its opposite.
+        Their means over each point and its opposite; of an even part, half of their differences.
+    parity : {1, 0}
+        Whether these are odd parts or even ones.
     """
 
     signs: FloatArray
     values: FloatArray
     points: FloatArray
     gradients: FloatArray
+    parity: int = ODD
 
     def first(self, n_values: int, n_gradients: int) -> Readings:
         """Return the first of them; the gradients of two points at least."""
         n = max(2, n_gradients // self.signs.shape[1])
         values = self.signs[:n_values], self.values[:n_values]
-        return Readings(*values, self.points[:n], self.gradients[:n])
+        return Readings(*values, self.points[:n], self.gradients[:n], self.parity)
 
 
 class Joint(NamedTuple):
@@ -136,24 +147,30 @@ class Joint(NamedTuple):
     left_out: FloatArray
 
 
-class Attributions(NamedTuple):
-    """Attributions and standard errors of a game, (M,), degrees of freedom, weight of gradients."""
+class Average(NamedTuple):
+    """Averages of a game and their variances, (k,), and degrees of freedom."""
 
-    values: FloatArray
-    standard_errors: FloatArray
+    means: FloatArray
+    variances: FloatArray
     freedom: float
-    weight: float
 
 
-def errors_of_gradients(points: FloatArray) -> FloatArray:
-    """Return the covariances of noise, of curves, of offsets and of errors inside, (4, g, g)."""
+def errors_of_gradients(points: FloatArray, parity: int = ODD) -> FloatArray:
+    """Return the covariances of noise, of curves, of offsets and of errors inside, (4, g, g, M).
+
+    Of gradients of the even part at coalitions, those of noise and of curves, (2, g, g, M): where
+    a player alone is not linear, slopes differ where it is present and where it is not.
+    """
+    if parity == EVEN:
+        noise = np.eye(len(points))[..., None].repeat(points.shape[1], axis=2)
+        return np.array([noise, points[:, None] * points])
     degrees = np.abs(points).mean(axis=1)
     on_path = np.array(np.ptp(points, axis=1) == 0, dtype=float)
     polynomials = scipy.special.eval_legendre(_DEGREES, degrees[:, None]) * on_path[:, None]
     of_curves = (polynomials * _FADING ** np.arange(len(_DEGREES))) @ polynomials.T
     inside = (1 - degrees**2) * on_path
     others = [np.outer(part, part) for part in (on_path, inside)]
-    return np.array([np.eye(len(points)), (1 - _FADING) * of_curves, *others])
+    return np.array([np.eye(len(points)), (1 - _FADING) * of_curves, *others])[..., None]
 
 
 class GradientPrior:
@@ -169,13 +186,17 @@ class GradientPrior:
         squares = (readings.gradients**2).mean(axis=0)
         squares += _EVEN_SHARE * squares.mean() + 1e-300
         of_players = np.log(squares / squares.max())
-        of_values = Values(readings.signs, readings.values[:, None], ODD, 1)
+        of_values = Values(readings.signs, readings.values[:, None], readings.parity, 1)
         self.prior = Prior(of_values, of_players)
-        self.kinds = errors_of_gradients(readings.points)
-        self.centre = np.concatenate([self.prior.centre, of_players, _LOG_ERRORS])
-        self.sd = np.concatenate([self.prior.sd, np.full(n_players, _SD_SHARE), _SD_ERRORS])
+        self.kinds = errors_of_gradients(readings.points, readings.parity)
+        n = len(self.kinds)
+        of_errors = _LOG_ERRORS if readings.parity == ODD else _LOG_ERRORS_OF_EVEN
+        self.centre = np.concatenate([self.prior.centre, of_players, of_errors])
+        self.sd = np.concatenate([self.prior.sd, np.full(n_players, _SD_SHARE), _SD_ERRORS[:n]])
         # All variances but that of the function of size, which is left out here.
         of_components = np.delete(np.arange(n_players, len(self.prior.centre)), -2)
+        if readings.parity == EVEN:
+            of_components = of_components[-1:]
         self.centre[of_components], self.sd[of_components] = _LOG_COMPONENTS, _SD_COMPONENTS
         self.start, noise = self.centre.copy(), len(self.prior.centre) - 1
         if self.n_values > n_players:
@@ -225,7 +246,7 @@ class GradientPrior:
         found[n:, :n] = found[:n, n:].T
         blocks = self.between(at, points, points)
         shares, of_kinds = self.errors(h)
-        blocks[:, :, player, player] += np.tensordot(of_kinds, self.kinds, 1)[..., None] * shares
+        blocks[:, :, player, player] += np.tensordot(of_kinds, self.kinds, 1) * shares
         found[n:, n:] = blocks.transpose(0, 2, 1, 3).reshape(2 * (points.size,))
         diagonal = found.ravel()[:: len(found) + 1]
         diagonal += JITTER
@@ -248,7 +269,7 @@ class GradientPrior:
         blocks = slope[n:, n:].reshape(2 * points.shape).transpose(0, 2, 1, 3).copy()
         own = blocks[:, :, player, player]  # (g, g, M)
         shares, of_kinds = self.errors(h)
-        by_kind = of_kinds[:, None] * np.einsum("kpq,pqj->kj", self.kinds, own)
+        by_kind = of_kinds[:, None] * (self.kinds * own).sum(axis=(1, 2))
         of_shares = by_kind.sum(axis=0)
         # What the kernel's terms are multiplied by: of two gradients, and of a value and one.
         blocks[:, :, player, player] = 0
@@ -279,74 +300,92 @@ class GradientPrior:
         return float(value), np.concatenate([of_prior, [of_noise], of_shares, by_kind @ shares])
 
     def index_covariances(self, h: FloatArray, index: Index) -> tuple[FloatArray, FloatArray]:
-        """Return covariances of Shapley values and readings, (n, M), and variances, (M,).
+        """Return covariances of averages and readings, (n, k), and variances, (k,).
 
-        Shapley values are means of gradients on the path, and the noise of values, which is a part
-        of the game, is in them.
+        The noise of values, which is a part of the game, is in them. Shapley values are means of
+        gradients on the path. For pairs, gradients are differences of values at coalitions.
         """
-        prior, points = self.prior, self.readings.points
-        at = prior.variances(h)
+        prior, readings = self.prior, self.readings
+        at, parity = prior.variances(h), readings.parity
         of_values, variances = prior.index_covariances(at, index)
-        weights = index.weights_of_part(self.readings.signs > 0, ODD)
+        weights = index.weights_of_part(readings.signs > 0, parity)
         of_values += at.noise * prior.noise_shape[:, None] * weights
-        variances = variances + at.noise * index.sums_of_squares(ODD)
-        degrees, shares = _NODES
-        path = np.repeat(degrees[:, None], prior.n_players, axis=1)
-        of_points = [  # one at a time, which bounds the memory
-            np.tensordot(shares, self.between(at, path, point[None]), 1)[0].T for point in points
-        ]
+        variances = variances + at.noise * index.sums_of_squares(parity)
+        of_point = self._with_path if index is single_players(prior.n_players) else self._with_index
+        of_points = [of_point(at, point, index) for point in readings.points]  # bounds the memory
         return np.concatenate([of_values, *of_points]), variances
+
+    def _with_path(self, at: Variances, point: FloatArray, index: Index) -> FloatArray:
+        """Return the covariances of gradients at a point and of means on the path, (M, M)."""
+        degrees, shares = _NODES
+        path = np.repeat(degrees[:, None], index.n_players, axis=1)
+        found: FloatArray = np.tensordot(shares, self.between(at, path, point[None]), 1)[0].T
+        return found
+
+    def _with_index(self, at: Variances, point: FloatArray, index: Index) -> FloatArray:
+        """Return the covariances of gradients at a coalition and of averages of pairs, (M, k)."""
+        if not point.any():  # in the middle, where sets of two or more are flat
+            return np.zeros((index.n_players, index.n_sets))
+        flipped = point * (1 - 2 * np.eye(index.n_players))
+        signs = np.concatenate([point[None], flipped])
+        data = Values(signs, np.zeros((len(signs), 1)), self.readings.parity, 1)
+        covariances = Prior(data).index_covariances(at, index)[0]
+        return point[:, None] * (covariances[0] - covariances[1:])
 
 
 def joint_posterior(readings: Readings, index: Index) -> Joint:
     """Return the posterior of averages of a game, given its values and gradients."""
     first = GradientPrior(readings.first(_MOST_VALUES, _MOST_GRADIENTS))
     h = maximised(first, first.start, _STEPS).h
-    prior, of_values = GradientPrior(readings), slice(0, len(readings.values))
-    factor = factored(prior.covariance(h))
-    covariances, variances = prior.index_covariances(h, index)
-    right = np.concatenate([covariances, prior.values[:, None]], axis=1)
-    whitened = lapack.dtrtrs(factor, right, lower=1)[0]
-    loadings, values = whitened[:, :-1], whitened[:, -1]
-    weights = index.weights_of_part(readings.signs > 0, ODD)
-    unknown = index.sums_of_squares(ODD) - (weights[1:] ** 2).sum(axis=0)
-    least = prior.prior.variances(h).noise * np.maximum(unknown, 0)
-    variances = np.maximum(variances - (loadings**2).sum(axis=0), least)
+    prior, n_values, parity = GradientPrior(readings), len(readings.values), readings.parity
+    factor, noise = factored(prior.covariance(h)), prior.prior.variances(h).noise
+    whitened = lapack.dtrtrs(factor, prior.values, lower=1)[0]
+    means, variances = [], []
+    for block in index.blocks(SETS_AT_ONCE):
+        covariances, of_block = prior.index_covariances(h, block)
+        loadings = lapack.dtrtrs(factor, covariances, lower=1)[0]
+        weights = block.weights_of_part(readings.signs > 0, parity)
+        unknown = block.sums_of_squares(parity) - (weights[1:] ** 2).sum(axis=0)
+        means.append(loadings.T @ whitened)
+        of_block = of_block - (loadings**2).sum(axis=0)
+        variances.append(np.maximum(of_block, noise * np.maximum(unknown, 0)))
     inverse = lapack.dtrtri(factor, lower=1)[0]
-    precision, alpha = (inverse**2).sum(axis=0), inverse.T @ values
+    precision, alpha = (inverse**2).sum(axis=0), inverse.T @ whitened
     surprises = alpha**2 / precision
-    of_gradients = surprises[len(readings.values) :].mean()
-    surprise = surprises[of_values][1:].sum() + _VALUES_OF_SCALE * of_gradients
-    variances *= surprise / (len(readings.values) - 1 + _VALUES_OF_SCALE)
-    return Joint(loadings.T @ values, variances, (alpha / precision)[of_values][1:])
+    surprise = surprises[1:n_values].sum() + _VALUES_OF_SCALE * surprises[n_values:].mean()
+    scale = surprise / (n_values - 1 + _VALUES_OF_SCALE)
+    left_out = (alpha / precision)[1:n_values]
+    return Joint(np.concatenate(means), scale * np.concatenate(variances), left_out)
 
 
-def solved(readings: Readings) -> Attributions:
-    """Return the attributions of one game by its values and gradients.
+def solved(readings: Readings, index: Index) -> Average:
+    """Return averages of one game by its values and gradients.
 
     From more values than players on, those of the process without gradients are mixed in, by the
-    errors of both at left-out values.
+    errors of both at left-out values. Of an even part, the ends alone do not tell pairs from
+    curves, so that their gradients do not count.
     """
     n_values, n_players = readings.signs.shape
+    parity, zeros = readings.parity, np.zeros(index.n_sets)
     parts = readings.values, readings.gradients
     size = np.array([np.sqrt((part**2).mean()) for part in parts]).max()
     if not size:
-        return Attributions(np.zeros(n_players), np.zeros(n_players), np.inf, 1.0)
+        return Average(zeros, zeros, np.inf)
     values, gradients = (part / size for part in parts)
-    scaled = Readings(readings.signs, values, readings.points, gradients)
-    index = single_players(n_players)
+    scaled = Readings(readings.signs, values, readings.points, gradients, parity)
     freedom = float(len(gradients)) if n_values > n_players else _FREEDOM
-    if is_of_pairs(scaled):
-        return Attributions(gradients[1] * size, np.zeros(n_players), np.inf, 1.0)
-    fit = None
-    if n_values > n_players and values.any():
-        fit = fitted(Prior(Values(readings.signs, values[:, None], ODD, 1)))
+    if parity == ODD and is_of_pairs(scaled):
+        counts = index.of_sets(np.arange(n_players)[:, None])
+        return Average(readings.gradients[1] / 2 @ counts, zeros, np.inf)
+    fit, are_ends = None, parity == EVEN and len(gradients) < 2
+    if (n_values > n_players or are_ends) and values.any():
+        fit = fitted(Prior(Values(readings.signs, values[:, None], parity, 1)))
         alone, left_out = of_fit(fit, index, None), errors_left_out(fit)[:, 0]
-        if not alone.variances.any():  # few terms explain the values
-            exact, freedom = alone.means[:, 0] * size, float(alone.freedom[0])
-            return Attributions(exact, np.zeros(n_players), freedom, 0.0)
+        if are_ends or not alone.variances.any():  # few terms explain the values
+            of_values = alone.means[:, 0] * size, alone.variances[:, 0] * size**2
+            return Average(*of_values, float(alone.freedom[0]))
     joint = joint_posterior(scaled, index)
-    means, errors, weight = joint.means, np.sqrt(joint.variances), 1.0
+    means, errors = joint.means, np.sqrt(joint.variances)
     if fit is not None:
         of_joint = joint.left_out[-len(left_out) :]
         left_out = left_out[-len(of_joint) :]
@@ -356,10 +395,7 @@ def solved(readings: Readings) -> Attributions:
         weight = float(np.clip(best, 0, 1))
         means = weight * means + (1 - weight) * alone.means[:, 0]
         errors = weight * errors + (1 - weight) * np.sqrt(alone.variances[:, 0])
-    variances = errors**2
-    gap, total = 2 * values[0] - means.sum(), variances.sum()
-    means = means + gap * (variances / total if total else 1 / n_players)
-    return Attributions(means * size, errors * size, freedom, weight)
+    return Average(means * size, (errors * size) ** 2, freedom)
 
 
 def is_of_pairs(readings: Readings) -> bool:
@@ -384,16 +420,21 @@ def operations(n_players: int, budget: int) -> float:
 
 
 def _sizes(
-    n_players: int, budget: int, n_outputs: int = 1, planned: int | None = None
+    n_players: int,
+    budget: int,
+    n_outputs: int = 1,
+    planned: int | None = None,
+    for_pairs: bool = False,
 ) -> tuple[int, int]:
     """Return how many pairs have gradients, and how many only values, beside the middle.
 
-    Gradients get half an evaluation a player, or all where that is more, which is `planned` where a
-    tolerance may end the row earlier.
+    Gradients get so many evaluations a player, or all where that is more, which is `planned` where
+    a tolerance may end the row earlier.
     """
     each, planned = Passes.cost(n_outputs), planned or budget
-    n_passes = round((_EVALUATIONS_EACH * n_players - each) / (2 * each))
-    most = _MOST_PAIRS, _MOST_READINGS // n_players, (planned - each) // (2 * each)
+    of_gradients, most_passes = _OF_PAIRS if for_pairs else _OF_SINGLE_PLAYERS
+    n_passes = round((of_gradients * n_players - each) / (2 * each))
+    most = most_passes, MOST_READINGS // n_players, (planned - each) // (2 * each)
     n_passes = max(1, min(n_passes, *most))
     return n_passes, (budget - each * (2 * n_passes + 1)) // 2
 
@@ -426,19 +467,21 @@ def plan_for(
     rng: np.random.Generator,
     n_outputs: int = 1,
     planned: int | None = None,
+    for_pairs: bool = False,
 ) -> Plan:
     """Return the readings that a budget pays for: the ends, the middle, then further pairs.
 
     Their gradients are on the path and at halves in turn; at halves alone where values are enough
-    for single players, which tell as much as the path does of small and large coalitions.
+    for single players, which tell as much as the path does of small and large coalitions, and where
+    interactions of pairs are wanted.
     """
     fewest = Passes.fewest_evaluations(n_outputs)
     if budget < fewest:
         raise BudgetError(f"needs at least {fewest} evaluations for gradients.", fewest)
-    n_passes, n_values = _sizes(n_players, budget, n_outputs, planned)
+    n_passes, n_values = _sizes(n_players, budget, n_outputs, planned, for_pairs)
     n_on_path = n_passes // 2
     are_enough = n_values + n_passes - n_on_path > n_players  # with those of passes
-    if are_enough:
+    if are_enough or for_pairs:
         n_on_path = 0
     n_halves = n_passes - 1 - n_on_path
     everyone = np.ones((1, n_players), dtype=bool)
@@ -461,30 +504,37 @@ def degrees_of_path(n: int) -> FloatArray:
     return np.sort(nodes)[n + 1 :]
 
 
-def solution_of_rows(passes: Passes, draws: CoalitionDraws, values: ValueArray) -> Solution:
-    """Return the attributions of all rows and outputs, by passes and by values, (R, C, K)."""
-    n_rows, _, n_players, n_outputs = passes.slopes.shape
-    order = np.insert(np.arange(1, len(passes.degrees) // 2), 0, [0, -1])  # with the middle second
+def solution_of_rows(
+    passes: Passes, draws: CoalitionDraws, values: ValueArray, index: Index, parity: int = ODD
+) -> Posterior:
+    """Return averages of all rows and outputs, (R, k, K), by passes and by values, (R, C, K)."""
+    n_rows, *_, n_outputs = passes.slopes.shape
+    order = np.arange(len(passes.degrees) // 2)
+    if parity == ODD:  # with the middle second, where the even part is flat
+        order = np.insert(order[1:], 0, [0, -1])
     points = 2 * passes.degrees[::2] - 1
     at_coalitions = np.flatnonzero((np.abs(points) == 1).all(axis=1))
     signs = np.concatenate([points[at_coalitions], np.where(draws.members, 1.0, -1.0)])
     n_readings = len(signs) + points.size
     of_pairs = values[:, draws.positions]  # (R, n, 2, K)
+    sign = -1 if parity == ODD else 1
 
-    def solve(game: int) -> Attributions:
+    def solve(game: int) -> Average:
         row, output = divmod(game, n_outputs)
         at_passes = passes.values[row, :-1, output].reshape(-1, 2)[at_coalitions]
         both = np.concatenate([at_passes, of_pairs[row, :, :, output]])
         slopes = passes.slopes[row, ..., output]
-        gradients = np.concatenate([(slopes[:-1:2] + slopes[1::2]) / 2, slopes[-1:]])
-        odds = (both[:, 0] - both[:, 1]) / 2
-        return solved(Readings(signs, odds, points[order], gradients[order]))
+        gradients = np.concatenate([(slopes[:-1:2] - sign * slopes[1::2]) / 2, slopes[-1:]])
+        parts = (both[:, 0] + sign * both[:, 1]) / 2
+        if parity == EVEN:
+            parts = differences(parts[None, :, None])[0, :, 0]
+        return solved(Readings(signs, parts, points[order], gradients[order], parity), index)
 
     n_threads = n_threads_within_memory(_MATRICES * 8 * n_readings**2)
     found = map_in_threads(solve, range(n_rows * n_outputs), n_threads)
-    freedom = np.array([one.freedom for one in found]).reshape(n_rows, 1, n_outputs)
-    means, errors = (
-        np.array(of_games).reshape(n_rows, n_outputs, n_players).swapaxes(1, 2)
+    freedom = np.array([one.freedom for one in found]).reshape(n_rows, n_outputs)
+    means, variances = (
+        np.array(of_games).reshape(n_rows, n_outputs, -1).swapaxes(1, 2)
         for of_games in list(zip(*found, strict=True))[:2]
     )
-    return Solution(means, errors, freedom)
+    return Posterior(means, variances, freedom, means[:, :0])

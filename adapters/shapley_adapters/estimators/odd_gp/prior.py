@@ -294,14 +294,18 @@ class Prior:
         return Variances(*found, of_errors)
 
     def products(self, at: Variances) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the kernel of odd sets at any points x, x′ between coalitions, as products.
+        """Return the kernel of odd or even sets at points x, x′ between coalitions, as products.
 
         Σ_j a_j x_j x′_j + Σ_l w_l Π_j (1 + τ_lj x_j x′_j): a, (M,), τ, (2 C, M), and w, (2 C,).
-        Each component comes with its mirror image of −τ and −w, which cancels the even sets.
+        Each component comes with its mirror image of −τ, which cancels the sets of the other parity
+        by −w or w. A constant is left out.
         """
         tau, weights = at.tau, at.shares
+        both = np.concatenate([tau, -tau])
+        if self.data.parity == EVEN:
+            return np.zeros(self.n_players), both, np.concatenate([weights, weights]) / 2
         alone = at.strengths - weights @ tau
-        return alone, np.concatenate([tau, -tau]), np.concatenate([weights, -weights]) / 2
+        return alone, both, np.concatenate([weights, -weights]) / 2
 
     def slopes_of_products(
         self, at: Variances, of_alone: FloatArray, of_tau: FloatArray, of_weights: FloatArray
@@ -311,6 +315,7 @@ class Prior:
         Given those in a, in τ and in log |w| of `products`.
         """
         tau, weights = at.tau, at.shares
+        of_alone = of_alone * (self.data.parity != EVEN)
         of_tau = np.subtract(*np.split(of_tau, 2)) - weights[:, None] * of_alone
         of_weights = np.add(*np.split(of_weights, 2)) - weights * (tau @ of_alone)
         moved = tau - self._slope_of_total(at) / at.total[:, None]
