@@ -29,7 +29,7 @@ from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import LEARNED, Cooperators, checked_cooperators
 from ...errors import InvalidArgumentError
 from ..protocol import Declaration, Design, DesignRequest, Estimator, Solution
-from ..units import share_residual
+from ..units import share_residual, shared_variances
 from ..value_errors import ValueErrors, pooled_variances
 from .residual_draws import UnitDraws
 
@@ -503,23 +503,10 @@ def _added_variances(design: ShearDesign, row: int, errors: ValueErrors) -> Floa
     coalitions = design.table.coalitions[row, : errors.odd.shape[1]]
     positions, strata = design.positions[row, :n_units], design.strata[:n_units]
     n_strata = len(design.stratum_weights)
-    units = scipy.sparse.csr_matrix(
-        (
-            np.tile([-0.5, 0.5], 2 * n_units),
-            positions.ravel(),
-            np.arange(0, 4 * n_units + 1, 4),
-        ),
-        shape=(n_units, len(coalitions)),
-    )
-    units.sum_duplicates()
     of_players = np.zeros((n_players, n_units))
     of_units = design.stratum_weights[strata % n_strata] / design.draws[row, strata]
     of_players[strata // n_strata, np.arange(n_units)] = of_units
-    shares = design.shares[row][:, None]
-    residuals = np.zeros((n_players, len(coalitions)))
-    residuals[:, :2] = shares * [-1.0, 1.0]
-    sums = scipy.sparse.csr_matrix(of_players - shares * of_players.sum(axis=0))
-    return errors.beside_spread(units, sums, scipy.sparse.csr_matrix(residuals), coalitions)
+    return shared_variances(positions, of_players, design.shares[row], errors, coalitions)
 
 
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
