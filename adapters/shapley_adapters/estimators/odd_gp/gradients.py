@@ -28,7 +28,7 @@ from scipy.linalg import lapack
 from ...array_types import CoalitionArray, FloatArray, ValueArray
 from ...errors import BudgetError
 from ...interactions.indices import Index, single_players
-from ...workers import map_in_threads, n_threads_within_memory
+from ...workers import map_in_threads
 from ..pair_folds import CoalitionDraws
 from ..protocol import Passes, Solution
 from .design import chosen_halves, chosen_pairs
@@ -480,8 +480,7 @@ def solution_of_rows(passes: Passes, draws: CoalitionDraws, values: ValueArray) 
         odds = (both[:, 0] - both[:, 1]) / 2
         return solved(Readings(signs, odds, points[order], gradients[order]))
 
-    n_threads = n_threads_within_memory(_MATRICES * 8 * n_readings**2)
-    found = map_in_threads(solve, range(n_rows * n_outputs), n_threads)
+    found = map_in_threads(solve, range(n_rows * n_outputs), _MATRICES * 8 * n_readings**2)
     freedom = np.array([one.freedom for one in found]).reshape(n_rows, 1, n_outputs)
     means, errors = (
         np.array(of_games).reshape(n_rows, n_outputs, n_players).swapaxes(1, 2)
