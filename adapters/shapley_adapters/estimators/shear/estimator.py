@@ -8,7 +8,7 @@ estimated from the variances of all players.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -233,8 +233,12 @@ class Shear(Estimator[ShearDesign]):
     complement: str = "posterior"
     antithetic: bool = True
     efficient: bool = True
+    score_source: str | ScoreArray | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "score_source", checked_cooperators(self.cooperators))
         checked_choice("complement", self.complement, COMPLEMENTS)
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
@@ -247,13 +251,7 @@ class Shear(Estimator[ShearDesign]):
 
     @property
     def _learns(self) -> bool:
-        checked = checked_cooperators(self.cooperators)
-        return isinstance(checked, str) and checked == LEARNED
-
-    @property
-    def score_source(self) -> str | ScoreArray:
-        """How the scores are computed."""
-        return checked_cooperators(self.cooperators)
+        return isinstance(self.cooperators, str) and self.cooperators == LEARNED
 
     @property
     def is_unbiased(self) -> bool:
