@@ -65,10 +65,11 @@ def estimate_round(
     of_run, known = run.settings, run.memory
     n_workers = n_workers_for(of_run.n_jobs, game.n_rows)
     is_counted = not (run.estimator.needs_graph or run.has_draws)
-    delay, n_evaluations = of_run.progress_delay, int(run.most_evaluations().sum())
+    n_evaluations = int(run.most_evaluations().sum()) if is_counted else 0
+    delay = of_run.progress_delay
     try:
         with tqdm(
-            total=n_evaluations if is_counted else None,
+            total=n_evaluations or None,
             desc=of_run.name,
             unit=" evaluations",
             delay=delay or 0,
