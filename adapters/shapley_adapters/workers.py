@@ -160,10 +160,10 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def map_in_threads(
-    compute: Callable[[_Block], _Result], blocks: Sequence[_Block], max_threads: int
+    compute: Callable[[_Block], _Result], blocks: Sequence[_Block], n_bytes: int
 ) -> list[_Result]:
-    """Return the result of each block, computed by at most `max_threads` threads."""
-    n_threads = min(max_threads, len(blocks))
+    """Return the result of each block, computed by threads that need so many bytes each."""
+    n_threads = min(_THREADS_BYTES // max(1, n_bytes), len(blocks))
     n_threads = n_threads if n_threads <= 1 else min(n_threads, n_threads_for_rows())
     if n_threads <= 1:
         return [compute(block) for block in blocks]
@@ -198,11 +198,6 @@ def n_threads_for_rows() -> int:
         with one_blas_thread():
             n_most = min(_blas.local.outside.values(), default=n_cores)
     return max(1, min(n_cores, n_most))
-
-
-def n_threads_within_memory(n_bytes: int) -> int:
-    """Return how many threads that need so many bytes each may run at once."""
-    return max(1, _THREADS_BYTES // max(1, n_bytes))
 
 
 def checked_n_jobs(n_jobs: Any) -> int | None:

@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack, cast
 
 from captum.attr import PerturbationAttribution
 from torch import Tensor
 
 from shapley_adapters import Estimate, Settings, estimate
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_count, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -232,9 +232,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         shape = tuple(game.inputs[0].shape[1:]) if is_image else ()
         superpixels = "feature_mask=captum_ext.superpixels(inputs, 50)"
         return Settings(
-            seed=checked_seed(self.seed),
+            seed=cast("int", self.seed),  # drawn by the constructor
             graph=self._graph(game) if self.structure else None,
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            independent_rows=self.independent_rows,
             n_jobs=self.n_jobs,
             name=self.get_name(),
             budget_name="n_samples",

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 import numpy as np
 import shap
 
 from shapley_adapters import Estimate, Game, Settings, estimate
-from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -39,7 +38,6 @@ from shapley_adapters.workers import checked_n_jobs
 
 from ..argument_types import Groups, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
-from ..games.links import checked_link
 from ..inputs.backgrounds import background_dataset, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
@@ -173,11 +171,11 @@ class CoalitionExplainer(ModelExplainer):
         settings = self._settings(explained, fields)
         game = self._valued(explained)
         result = self._estimate(game, args, settings)
-        link, unit = checked_link(self.link), self.explained_function.unit
+        unit = self.explained_function.unit
         if isinstance(game, ValuedGame):
             unit = game.value_function.kind
-        if link is not shap.links.identity:
-            unit = f"{unit}, link {link.__name__}"
+        if self.link is not shap.links.identity:
+            unit = f"{unit}, link {getattr(self.link, '__name__', self.link)}"
         self.last_estimate = result = replace(result, unit=unit)
         if further["check_additivity"] and not (request and request.are_semivalues):
             self._check_sums(result)
@@ -221,9 +219,9 @@ class CoalitionExplainer(ModelExplainer):
         superpixels = "masker=shap_ext.maskers.Superpixels(50)"
         remedy = fewer_players(explained.layout.n_players, shape, superpixels)
         return Settings(
-            seed=checked_seed(self.seed),
+            seed=cast("int", self.seed),  # drawn by the constructor
             graph=self._graph(explained) if self.structure else None,
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            independent_rows=self.independent_rows,
             n_jobs=self.n_jobs,
             name=self.name,
             budget_name="max_evals",

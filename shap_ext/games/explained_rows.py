@@ -24,7 +24,7 @@ from ..inputs.models import empty_table, in_native_frames, inner_model, is_torch
 from ..maskers import ConditionalMasker
 from ..results.explanations import Part
 from ..shap_internals import keeps_row_between_calls
-from .links import LinkedAverage, checked_link
+from .links import LinkedAverage
 from .masker_game import MaskerGame, TargetedTextGame
 from .masker_rows import masked_rows, with_targets
 from .table_games import SparseGame, TabularGame, in_one_type
@@ -55,7 +55,7 @@ class ExplainedRowsMaker:
         self.masker, self.groups = explainer.masker, explainer.groups
         self.predict: Any = inner_model(self.model)
         self.is_module = is_torch_module(self.predict)
-        self.average = LinkedAverage(checked_link(explainer.link))
+        self.average = LinkedAverage(explainer.link)
         masker_table = explainer._masker_table
         background = background_dataset(self.masker, explainer._background_dtypes)
         is_drawn = isinstance(self.masker, ConditionalMasker)

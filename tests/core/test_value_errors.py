@@ -346,6 +346,11 @@ def test_estimators_on_graphs_state_the_variance_of_their_linear_map(
         (core.Shear(), 150, True),
         (core.Shear(efficient=False), 150, True),
         (core.Shear(antithetic=False), 150, True),
+        (core.Semivalue(), 200, True),
+        (core.Semivalue(antithetic=False, efficient=False), 200, True),
+        (core.SimSemivalue(centred=False), 200, False),
+        (core.SimSemivalue(paired=False, centred=False), 200, False),
+        (core.UnbiasedLeastSquares(centred=False), 200, False),
     ],
     ids=repr,
 )

@@ -845,9 +845,20 @@ RANDOM = [
         Row(f"noise of the kind {kind!r}, {n} evaluations, by {algorithm}",
             partial(noisy.coverage, algorithm, 1.0, kind, 15, max_evals=n), between(0.85, 1))
         for kind, n in (("equal", 40), ("equal", 60), ("equal", 99), ("equal", 101), ("rare", 90),
-                        ("ratings", 100), ("labels", 200))
+                        ("ratings", 100), ("labels", 200), ("far from 0", 200), ("carried", 300))
         for algorithm in ("oddgp", "leastsquares")
     ),
+    *(
+        Row(f"noise that draws share, by {algorithm}",
+            partial(noisy.coverage, algorithm, 3.0, max_evals=300), between(0.9, 1))
+        for algorithm in ("semivalue", "simsemivalue")
+    ),
+    Row("noise with few evaluations",
+        partial(noisy.by_shap, noisy.Counted(0.3), noisy.ROWS[:1], 12),
+        warns("may miss this noise below max_evals=18")),
+    Row("noise of the empty coalition alone", lambda: captum_ext.OddGP(
+            lambda x: x.sum(1) + torch.randn(len(x)) * (x == 0).all(1)
+        ).attribute(torch.ones(1, 8), n_samples=20), warns(NOISE)),
     *(
         # Within 2^8 coalitions, of which three quarters are evaluated
         Row(f"noise of size {level}, by {algorithm}",

@@ -1,5 +1,6 @@
 """Models in the forms in which users pass them, their outputs and their links."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,7 @@ def test_logit_equals_shaps_exact_explainer(name, linearize, n_background):
 def test_any_function_is_a_link(linearize):
     # shap wants links that numba compiles.
     table: dict[str, Any] = {"exp": np.exp, "shifted": lambda y: y + 3}
+    table["without a name"] = functools.partial(np.power, 2.0)
     for link in table.values():
         sv = explain(curved, link=link, linearize_link=linearize)
         full = link(curved(X))

@@ -26,6 +26,7 @@ from ..coalitions.tables import (
 )
 from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget
+from .value_errors import ValueErrors
 
 FOLDS = 8
 """Number of folds. Each takes a fit; twice as many hardly lower the error."""
@@ -127,6 +128,18 @@ class KernelDraws(Estimator[CoalitionDraws]):
             errors = np.sqrt(np.where(is_above, squares - means**2, 0.0) / (n - 1))
         equal = (values[:, 1:2] - values[:, :1]) / n_players  # (R, 1, K)
         return Solution(means + equal, errors, n - 1)
+
+    def solve_with_errors(
+        self, design: CoalitionDraws, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Return the means; add the errors that draws of one coalition, or of one pair, share."""
+        solution = super().solve_with_errors(design, values, errors)
+        of_values = errors.odd if self.paired else errors.variances
+        drawn = design.positions.min(axis=1)  # of a coalition and its complement, if paired
+        others = np.bincount(drawn)[drawn] - 1.0
+        weights = self._coefficients(design.members) / len(drawn)
+        added = (weights**2 * others[:, None]).T @ of_values[:, design.positions[:, 0]]
+        return solution.with_variances(added)
 
     def _coefficients(self, members: CoalitionArray) -> FloatArray:
         """Return the factor of the target of each draw for each player, (n, M)."""

@@ -13,7 +13,7 @@ from ..coalitions.tables import kernel_total, random_subsets
 from ..interactions.result import InteractionRequest, SetSolution
 from .pair_folds import KernelDraws
 from .protocol import Declaration, DesignRequest, Estimator, Solution
-from .units import UnitDesign, select_within_budget, share_residual
+from .units import UnitDesign, select_within_budget, share_residual, shared_variances
 from .value_errors import ValueErrors, pooled_variances
 
 
@@ -88,8 +88,24 @@ class Semivalue(Estimator[SemivalueDesign]):
         """Average the contributions of each player; errors from their spread."""
         n_players = design.table.coalitions.shape[2]
         means, variances, freedom = self._means(design, values, np.ones(n_players))
-        shares: FloatArray = np.full((1, n_players), 1.0 / n_players if self.efficient else 0.0)
-        return share_residual(means, variances, values, shares, freedom)
+        return share_residual(means, variances, values, self._shares(n_players)[None], freedom)
+
+    def solve_with_errors(
+        self, design: SemivalueDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Average the contributions; add the errors of values that several of them share."""
+        coalitions = design.table.coalitions[0, : values.shape[1]]
+        n_players = coalitions.shape[1]
+        of_player = (design.players == np.arange(n_players)[:, None]).astype(np.float64)
+        of_player /= of_player.sum(axis=1, keepdims=True)
+        added = shared_variances(
+            design.positions, of_player, self._shares(n_players), errors, coalitions
+        )
+        return self.solve(design, values).with_variances(added)
+
+    def _shares(self, n_players: int) -> FloatArray:
+        """Return the share of each player in the efficiency residual, (M,)."""
+        return np.full(n_players, 1.0 / n_players if self.efficient else 0.0)
 
     def has_interactions(self, request: InteractionRequest) -> bool:
         """Return whether they are semivalues, which weigh the sizes of the coalitions."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse
 
 from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
 from .protocol import Design, DesignRequest, Solution
-from .value_errors import pooled_mean_and_error
+from .value_errors import ValueErrors, pooled_mean_and_error
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,42 @@ def share_residual(
     variances = (1 - 2 * shares) * variances + shares**2 * variances.sum(axis=1, keepdims=True)
     errors = np.sqrt(np.maximum(variances, 0.0))
     return Solution(attributions + shares * residuals, errors, freedom)
+
+
+def shared_variances(
+    positions: IntArray,
+    of_players: FloatArray,
+    shares: FloatArray,
+    errors: ValueErrors,
+    coalitions: CoalitionArray,
+) -> FloatArray:
+    """Return the variances that units share, which their spread does not show, (R, M, K).
+
+    Parameters
+    ----------
+    positions : array, (U, S)
+        The coalitions of each unit, without and with a player in turn. Its contribution is the mean
+        of the differences of their values.
+    of_players : array, (M, U)
+        The weights of the contributions in the attributions.
+    shares : array, (M,)
+        The share of each player in the efficiency residual.
+    errors : ValueErrors
+        The errors of the values.
+    coalitions : array, (C, M)
+        The coalitions of the values, those of no and of all players first.
+    """
+    n_units, size = positions.shape
+    signs, starts = np.tile([-2 / size, 2 / size], n_units * size // 2), size * np.arange(n_units)
+    units = scipy.sparse.csr_matrix(
+        (signs, positions.ravel(), np.append(starts, positions.size)),
+        shape=(n_units, len(coalitions)),
+    )
+    units.sum_duplicates()
+    residuals = np.zeros((len(shares), len(coalitions)))
+    residuals[:, :2] = shares[:, None] * [-1.0, 1.0]
+    sums = scipy.sparse.csr_matrix(of_players - shares[:, None] * of_players.sum(axis=0))
+    return errors.beside_spread(units, sums, scipy.sparse.csr_matrix(residuals), coalitions)
 
 
 def average_draws(draws: FloatArray, values: ValueArray, efficient: bool) -> Solution:

@@ -105,4 +105,6 @@ class DrawnRequest(Request):
         """The row, the coalition and the draw of all requested values."""
         counts = np.broadcast_to(self.table.counts, len(self.rows))[:, None]
         is_requested = np.arange(self.table.coalitions.shape[1]) < counts
-        return np.nonzero(is_requested[..., None] & self.drawn)
+        # Draws of a coalition are far from each other: near rows of a batch may have similar noise.
+        row, draw, column = np.nonzero((is_requested[..., None] & self.drawn).swapaxes(1, 2))
+        return row, column, draw

@@ -449,6 +449,18 @@ def can_be_random(run: Run) -> bool:
     return all(limit >= each * size for size, limit in limits.items())
 
 
+def budget_for_noise(run: Run) -> int:
+    """Return the budget from which on error bars include noise, if that of a row is less; else 0.
+
+    Of fewer values, `oddgp` has no pairs whose differences show noise. Rows that are enumerated
+    have errors by further answers alone.
+    """
+    each = _FEWEST_ENDS * _ENDS_SHARE
+    least = {n: each * n if of.enumerates_now else 2 * n + 2 for n, of in run.budgets.items()}
+    missing = [needed for n, needed in least.items() if run.budgets[n].limit < needed]
+    return 0 if run.has_draws else max(missing, default=0)
+
+
 def _limits(n_active: IntArray, estimator: Estimator[Any], settings: Settings) -> dict[int, int]:
     """Return the most evaluations of rows by their number of active players."""
     sizes = np.unique(n_active).tolist()

@@ -17,6 +17,7 @@ from ..games.game import Game
 from ..games.value_memory import TimeIsUp
 from .background_plans import on_whole_background
 from .costs import CLASS, Costs, Plan, expected_error, named, warn_of_long_call
+from .drawing import budget_for_noise
 from .one_round import estimate_round, run_of
 from .passes import obstacle_to_gradients, usable
 from .result import Estimate, Seconds
@@ -106,7 +107,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     run.warnings.warn(game.n_rows, settings)
     if not settings.is_for_training:
         if run.noise.difference is not None:
-            run.noise.difference.warn()
+            least = budget_for_noise(run)
+            run.noise.difference.warn(f"{settings.budget_name}={least}" if least else "")
         why = run.why_values_alone or obstacle_to_gradients(run, estimator)
         n_useless = int((run.asks_gradients & ~run.has_gradients).sum())
         if n_useless and not why:

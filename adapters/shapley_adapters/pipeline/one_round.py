@@ -65,10 +65,11 @@ def estimate_round(
     of_run, known = run.settings, run.memory
     n_workers = n_workers_for(of_run.n_jobs, game.n_rows)
     is_counted = not (run.estimator.needs_graph or run.has_draws)
+    n_evaluations = int(run.most_evaluations().sum()) if is_counted else 0
     delay = of_run.progress_delay
     try:
         with tqdm(
-            total=int(run.most_evaluations().sum()) if is_counted else None,
+            total=n_evaluations or None,
             desc=of_run.name,
             unit=" evaluations",
             delay=delay or 0,
@@ -90,7 +91,7 @@ def estimate_round(
             active = run.active
             if run.has_gradients.any():  # whose values may be those of another function
                 active = active & run.has_gradients[:, None]
-            noise = Repetition.from_first_row(ask_again, active, ends, of_run)
+            noise = Repetition.from_first_row(ask_again, active, ends, of_run, n_evaluations)
             if (differs := noise.difference) is not None and run.has_gradients.any():
                 raise DerivativeError(
                     f"The model returned {differs.first[0]:.6g} and {differs.second[0]:.6g} for "

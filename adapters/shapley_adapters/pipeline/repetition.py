@@ -22,8 +22,10 @@ _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
 precision inside, and then differ that much between batches of different sizes."""
 
-_NOISE = 2.0**-16
-"""Share of the largest value by which two values of the same call differ, if a model is random."""
+_NOISE, _NOISE_OF_SPREAD, _LEAST_NOISE = 2.0**-16, 2.0**-7, 2.0**-20
+"""Two values of the same call differ by more if a model is random: by these shares of the largest
+value and of the differences between values, whichever is less; and at least by the rounding of
+single precision on a GPU. The noise of values far from 0 is a small share of these."""
 
 _MOST_PAIRS = 3
 """Coalitions of which two answers are compared, if they are almost equal."""
@@ -76,8 +78,11 @@ class Difference:
         has_company = is_same and (np.abs(together[0] - alone[0]) > allowed).any()
         return cls(two[0], two[1], "influence" if has_company else "noise"), n_spent
 
-    def warn(self) -> None:
-        """Say what differs, why, and what to do."""
+    def warn(self, known_from: str = "") -> None:
+        """Say what differs, why, and what to do.
+
+        `known_from` is the budget from which on error bars include noise, where this one is less.
+        """
         output = int(np.abs(self.first - self.second).argmax())
         first, second = f"{self.first[output]:.6g}", f"{self.second[output]:.6g}"
         if self.cause == "influence":
@@ -92,7 +97,8 @@ class Difference:
                 subject="repeated values",
             )
             return
-        held = "Error bars include this noise; repeats=2 evaluates each coalition twice."
+        hold = f"may miss this noise below {known_from}" if known_from else "include this noise"
+        held = f"Error bars {hold}; repeats=2 evaluates each coalition twice."
         if self.cause == "shared noise":
             held = (
                 "All rows of a batch share this noise, such as one dropout mask, so error bars "
@@ -133,9 +139,16 @@ class Repetition:
 
     @classmethod
     def from_first_row(
-        cls, evaluate: Evaluator, active: BoolArray, ends: ValueArray, settings: Settings
+        cls,
+        evaluate: Evaluator,
+        active: BoolArray,
+        ends: ValueArray,
+        settings: Settings,
+        n_evaluations: int,
     ) -> Repetition:
         """Evaluate half of the players of the first row twice, and all of them once more.
+
+        `n_evaluations` are those of the call.
 
         Half of the players, because a model may answer at random only where some are absent. The
         output is computed beside other rows than before: it differs where rows of a batch influence
@@ -149,31 +162,37 @@ class Repetition:
         if is_known or not len(rows):
             return cls()
         row, rounding = rows[:1], ROUNDINGS * game.rounding
-        noise, between = max(_NOISE, rounding), max(_DIFFERENCE, rounding)
+        between = max(_DIFFERENCE, rounding)
         if (ends[row] == np.round(ends[row])).all():
             return cls(may_continue=True, smallest=between)
         players = np.flatnonzero(active[rows[0]])
+        n_ends = 2 if game.evaluates_first_alone else 1
         largest = float(np.abs(ends).max())
-        for n_spent in range(2, 2 * _MOST_PAIRS + 1, 2):
+        most = int(max(_FEWEST_AGAIN, _SHARE_AGAIN * n_evaluations)) - n_ends
+        for n_spent in range(2, min(2 * _MOST_PAIRS, most) + 1, 2):
             half = np.zeros((1, 1, game.n_players), dtype=bool)
             half[..., np.roll(players, n_spent)[: (len(players) + 1) // 2]] = True
             request = Request(row, CoalitionTable(half, np.array([1])))
             # Each is evaluated alone: rows of a batch may influence each other.
             two = np.stack([evaluate([request])[0][0, 0] for _ in range(2)])
             largest = max(largest, float(np.abs(two).max()))
+            spread = max(np.ptp(ends[row[0]], axis=0).max(), np.abs(two - ends[row[0]]).max())
+            noise = min(_NOISE, _NOISE_OF_SPREAD * spread / max(largest, 1e-300))
+            noise = max(noise, _LEAST_NOISE, rounding)
             if (np.ptp(two, axis=0) > noise * largest).any():
                 found, n_more = Difference.explained(two, evaluate, request, noise * largest)
                 return cls(n_spent + n_more, n_spent, found, True, noise)
             if (two[0] == two[1]).all():  # answers at random may almost be equal
                 break
         # Alone, unless it was alone before: then with the empty coalition.
-        n_ends, allowed = 2 if game.evaluates_first_alone else 1, between * largest
-        coalitions = end_points(game.n_players)[None, ::-1][:, :n_ends]
+        coalitions, allowed = end_points(game.n_players)[None, ::-1][:, :n_ends], between * largest
         beside = Request(row, CoalitionTable(coalitions, np.array([n_ends])))
-        two = np.stack([ends[row[0], 1], evaluate([beside])[0][0, 0]])
+        pairs = np.stack([ends[row[0], ::-1][:n_ends], evaluate([beside])[0][0]], axis=1)
+        most_different = int(np.ptp(pairs, axis=1).max(axis=1).argmax())
+        two = pairs[most_different]
         if not (np.ptp(two, axis=0) > allowed).any():
             return cls(n_spent + n_ends, n_spent + n_ends, may_continue=True, smallest=between)
-        request = Request(row, CoalitionTable(coalitions[:, :1], np.array([1])))
+        request = Request(row, CoalitionTable(coalitions[:, [most_different]], np.array([1])))
         found, n_more = Difference.explained(two, evaluate, request, allowed)
         n_spent += n_ends
         goes_on = found.cause != "influence"

@@ -333,7 +333,10 @@ class Run:
             )
             if self.end_passes is not None and self.asks_gradients[rows[of_group[0]]]:
                 group = group.with_passes(2)
-            groups += [group] if evaluate is None else with_flat_players(self, group, evaluate)
+            if evaluate is None or not self.are_flat.any():
+                groups.append(group)
+            else:
+                groups += with_flat_players(self, group, evaluate)
         if self._graphs and not on_graphs:
             groups = [group.on_graphs(self._graphs) for group in groups]
         if self.own_words is None:

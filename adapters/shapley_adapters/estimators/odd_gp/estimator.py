@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -209,6 +209,9 @@ class OddGP(Estimator[OddDesign]):
     cooperators: Cooperators | None = None
     unbiased: bool = False
     gradients: bool | str = "auto"
+    score_source: str | ScoreArray | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         checked_choice("weights", self.weights, tuple(WEIGHTS))
@@ -217,7 +220,8 @@ class OddGP(Estimator[OddDesign]):
                 f"gradients must be True, False or 'auto'; got {self.gradients!r}."
             )
         checked_flag("unbiased", self.unbiased)
-        checked_prior(self.cooperators, self.weights)
+        prior = checked_prior(self.cooperators, self.weights)
+        object.__setattr__(self, "score_source", prior)
 
     @property
     def is_drawn_by_labels(self) -> bool:
@@ -237,11 +241,6 @@ class OddGP(Estimator[OddDesign]):
     def can_use_graph(self) -> bool:
         """Whether weights are learned; interactions of near players then may be, too."""
         return self.weights != "equal"
-
-    @property
-    def score_source(self) -> str | ScoreArray | None:
-        """How the scores of the prior are computed: by derivatives, or else by values."""
-        return checked_prior(self.cooperators, self.weights)
 
     @property
     def has_process(self) -> bool:

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from ...array_types import BoolArray, DistanceArray, FloatArray
 from ...interactions.indices import Index, all_sets
-from ...workers import map_in_threads, n_threads_within_memory
+from ...workers import map_in_threads
 from .fitting import Fit, alike, fitted, fitted_alike, is_of_pairs, likeliest
 from .posterior import DENSE, SETS_AT_ONCE, Posterior, posterior
 from .prior import EVEN, ODD, Prior, Values, products_of
@@ -88,7 +88,6 @@ def posteriors(
         return _alike(games, index, others)
     n_rows, n, n_outputs = games.values.shape
     n_columns = max(n, min(index.n_sets, SETS_AT_ONCE))
-    n_threads = n_threads_within_memory(8 * _MATRICES * min(n, DENSE) * n_columns)
 
     def solve(row: int) -> list[Posterior]:
         parts = [slice(0, n_outputs)]
@@ -96,7 +95,8 @@ def posteriors(
             parts = [slice(output, output + 1) for output in range(n_outputs)]
         return [_solved(games, row, part, index, learned_from, others) for part in parts]
 
-    found = map_in_threads(solve, range(n_rows), n_threads)
+    n_bytes = 8 * _MATRICES * min(n, DENSE) * n_columns
+    found = map_in_threads(solve, range(n_rows), n_bytes)
     arrays = [[np.concatenate(part, axis=-1) for part in zip(*row, strict=True)] for row in found]
     return Posterior(*(np.array(part) for part in zip(*arrays, strict=True)))
 
@@ -146,8 +146,8 @@ def are_of_pairs(games: Games) -> BoolArray:
         values = data.values[:, sizes > 0] / sizes[sizes > 0]
         return values.size > 0 and is_of_pairs(replace(data, values=values))
 
-    n_threads = n_threads_within_memory(8 * _MATRICES * len(games.signs) ** 2)
-    return np.array(map_in_threads(look, range(len(games.values)), n_threads), dtype=bool)
+    n_bytes = 8 * _MATRICES * len(games.signs) ** 2
+    return np.array(map_in_threads(look, range(len(games.values)), n_bytes), dtype=bool)
 
 
 def _solved(

@@ -28,7 +28,7 @@ from scipy.linalg import lapack
 from ...array_types import CoalitionArray, FloatArray, ValueArray
 from ...errors import BudgetError
 from ...interactions.indices import Index, single_players
-from ...workers import map_in_threads, n_threads_within_memory
+from ...workers import map_in_threads
 from ..pair_folds import CoalitionDraws
 from ..protocol import Passes
 from .design import chosen_halves, chosen_pairs
@@ -530,8 +530,7 @@ def solution_of_rows(
             parts = differences(parts[None, :, None])[0, :, 0]
         return solved(Readings(signs, parts, points[order], gradients[order], parity), index)
 
-    n_threads = n_threads_within_memory(_MATRICES * 8 * n_readings**2)
-    found = map_in_threads(solve, range(n_rows * n_outputs), n_threads)
+    found = map_in_threads(solve, range(n_rows * n_outputs), _MATRICES * 8 * n_readings**2)
     freedom = np.array([one.freedom for one in found]).reshape(n_rows, n_outputs)
     means, variances = (
         np.array(of_games).reshape(n_rows, n_outputs, -1).swapaxes(1, 2)

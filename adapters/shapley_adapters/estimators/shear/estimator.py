@@ -8,7 +8,7 @@ estimated from the variances of all players.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -29,7 +29,7 @@ from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import LEARNED, Cooperators, checked_cooperators
 from ...errors import InvalidArgumentError
 from ..protocol import Declaration, Design, DesignRequest, Estimator, Solution
-from ..units import share_residual
+from ..units import share_residual, shared_variances
 from ..value_errors import ValueErrors, pooled_variances
 from .residual_draws import UnitDraws
 
@@ -233,8 +233,12 @@ class Shear(Estimator[ShearDesign]):
     complement: str = "posterior"
     antithetic: bool = True
     efficient: bool = True
+    score_source: str | ScoreArray | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "score_source", checked_cooperators(self.cooperators))
         checked_choice("complement", self.complement, COMPLEMENTS)
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
@@ -247,13 +251,7 @@ class Shear(Estimator[ShearDesign]):
 
     @property
     def _learns(self) -> bool:
-        checked = checked_cooperators(self.cooperators)
-        return isinstance(checked, str) and checked == LEARNED
-
-    @property
-    def score_source(self) -> str | ScoreArray:
-        """How the scores are computed."""
-        return checked_cooperators(self.cooperators)
+        return isinstance(self.cooperators, str) and self.cooperators == LEARNED
 
     @property
     def is_unbiased(self) -> bool:
@@ -503,23 +501,10 @@ def _added_variances(design: ShearDesign, row: int, errors: ValueErrors) -> Floa
     coalitions = design.table.coalitions[row, : errors.odd.shape[1]]
     positions, strata = design.positions[row, :n_units], design.strata[:n_units]
     n_strata = len(design.stratum_weights)
-    units = scipy.sparse.csr_matrix(
-        (
-            np.tile([-0.5, 0.5], 2 * n_units),
-            positions.ravel(),
-            np.arange(0, 4 * n_units + 1, 4),
-        ),
-        shape=(n_units, len(coalitions)),
-    )
-    units.sum_duplicates()
     of_players = np.zeros((n_players, n_units))
     of_units = design.stratum_weights[strata % n_strata] / design.draws[row, strata]
     of_players[strata // n_strata, np.arange(n_units)] = of_units
-    shares = design.shares[row][:, None]
-    residuals = np.zeros((n_players, len(coalitions)))
-    residuals[:, :2] = shares * [-1.0, 1.0]
-    sums = scipy.sparse.csr_matrix(of_players - shares * of_players.sum(axis=0))
-    return errors.beside_spread(units, sums, scipy.sparse.csr_matrix(residuals), coalitions)
+    return shared_variances(positions, of_players, design.shares[row], errors, coalitions)
 
 
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
