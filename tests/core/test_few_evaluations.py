@@ -173,7 +173,7 @@ def test_games_that_saturate_at_a_third_of_the_players_are_told_from_equal_share
     assert np.mean(held) > 0.8
 
 
-@pytest.mark.parametrize("n_more", [2])
+@pytest.mark.parametrize("n_more", [0, 1, 2])
 def test_intervals_hold_with_two_evaluations_a_player(n_more):
     """Of sigmoids, whose single players hardly matter by themselves; by enumeration."""
     bits, held = np.arange(2**12)[:, None] >> np.arange(12) & 1, []
