@@ -171,3 +171,16 @@ def test_games_that_saturate_at_a_third_of_the_players_are_told_from_equal_share
             held.append(((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean())
     assert np.mean(errors) < most
     assert np.mean(held) > 0.8
+
+
+@pytest.mark.parametrize("n_more", [0, 1, 2])
+def test_intervals_hold_with_two_evaluations_a_player(n_more):
+    """Of sigmoids, whose single players hardly matter by themselves; by enumeration."""
+    bits, held = np.arange(2**12)[:, None] >> np.arange(12) & 1, []
+    for seed in range(6):
+        shares = np.random.default_rng(seed).dirichlet(np.ones(12))
+        game = lambda z, shares=shares: 1 / (1 + np.exp(6 - 12 * z @ shares))  # noqa: E731
+        exact = game_shapley_values(TableGame(game(bits)[None, :, None]))[0, :, 0]
+        low, high = estimate(game, core.OddGP(), 24 + n_more, seed, 12).interval()
+        held.append(((low[0, :, 0] <= exact) & (exact <= high[0, :, 0])).mean())
+    assert min(held) > 0.75

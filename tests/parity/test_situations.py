@@ -136,7 +136,7 @@ def game_of_pairs(n_features):
 
 
 def values_of_pairs(n_features, per_feature, algorithm):
-    budget = round(per_feature * n_features) + 2
+    budget = round(per_feature * n_features) + 2 * (per_feature > 2)
     return estimate_of(game_of_pairs(n_features)[0], n_features, budget, algorithm).values[0, :, 0]
 
 
@@ -237,7 +237,7 @@ FEW = [
             partial(values_of_pairs, n, per_feature, algorithm),
             equals(lambda n=n: game_of_pairs(n)[1], within))
         for sizes, numbers, algorithms, within in (
-            ((30, 31, 60), (2,), ("best", "oddgp"), 1e-3),
+            ((30, 31, 60), (2, 2.01), ("best", "oddgp"), 0.02),
             ((40,), (2, 2.5, 5), ("leastsquares", "randomorder"), 1e-9),
         )
         for n, per_feature, algorithm in product(sizes, numbers, algorithms)

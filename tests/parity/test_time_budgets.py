@@ -435,7 +435,6 @@ def test_errors_and_times_are_those_of_the_best_by_name(clock):
         (30, 1e-2, 480, "oddgp"),
         (150, 1e-7, "auto", "randomorder"),
         (80, 1e-2, "auto", "oddgp"),  # the model takes longer than any of them
-        (20, 1e-2, 40, "randomorder"),  # one order and its reverse, exact for games of pairs
         (12, 1e-7, "auto", "all 2^12 coalitions, which"),
     ],
 )
@@ -446,7 +445,7 @@ def test_a_busy_machine_changes_no_choice(n_players, seconds, budget, choice, cl
         assert one.choice.partition(":")[0].partition(" take")[0] == choice
         np.testing.assert_array_equal(one.values, slow[0].values)
     # The time that random orders save pays for more of them.
-    assert choice != "randomorder" or budget == 40 or slow[0].budget > 1.5 * 16 * n_players
+    assert choice != "randomorder" or slow[0].budget > 1.5 * 16 * n_players
 
 
 # --- interactions ---

@@ -20,7 +20,7 @@ class Best(OddGP):
     1. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
        for them, and where they take no longer than an estimate.
     2. Odd Gaussian-process regression, where it takes at most 20 ms a row beside the model, or as
-       long as the model; with gradients of networks. With 2 M evaluations, random orders.
+       long as the model; with gradients of networks.
     3. What errs least in that time: odd Gaussian-process regression with weights that are learned
        quickly or with fewer evaluations, or random orders, which have up to four times the default
        budget.

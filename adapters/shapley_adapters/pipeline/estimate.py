@@ -194,9 +194,6 @@ def _estimate_best(
         and n_players <= MAX_PLAYERS
         and 2**n_players <= _MOST_COALITIONS * budget.limit
     )
-    is_one_order = budget.limit // 2 == n_players and settings.tolerance is None
-    if is_one_order and not first.uses_gradients(n_players, budget.limit):
-        first = candidates[-1]  # with its reverse, it is exact for games of pairs
     is_halved = settings.saves_rows and len(costs.sizes) == 1  # a call by this budget repeats it
     chosen, new_budget = Plan(first, budget.limit), budget.limit if is_halved else settings.budget
     costs.memory.is_recording = False  # values of other batches may differ in the last bit

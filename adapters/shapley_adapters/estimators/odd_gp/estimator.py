@@ -24,6 +24,7 @@ from ...errors import InvalidArgumentError
 from ...interactions.indices import Index, single_players
 from ...interactions.result import InteractionRequest, SetSolution, membership
 from ..cross_fitting import cross_fitted, variances_of_errors
+from ..order_designs import ODD_SHARE
 from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
 from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Passes, Solution
 from ..value_errors import ValueErrors
@@ -475,6 +476,9 @@ class OddGP(Estimator[OddDesign]):
         variances = found.variances
         if draws.is_paired:
             variances = variances + _variances_of_jumps(design, values, games, index)
+        elif are_pairs(index.n_sets - 1, len(draws.members)):
+            # As many pairs as players, the ends included, do not tell larger odd sets from these.
+            variances = variances + ODD_SHARE * (means**2).mean(axis=1, keepdims=True)
         standard_errors = np.sqrt(variances)
         n_beyond = len(games.signs) - index.n_sets - 1
         freedom = np.minimum(found.freedom[:, None], max(_FREEDOM_OF_FEW, n_beyond))

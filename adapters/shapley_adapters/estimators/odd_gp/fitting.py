@@ -117,7 +117,8 @@ def fitted(
         prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
     if min(n, learned_from) > _FEW or len(prior.sparse.players):
         best = maximised(prior.first(learned_from), best.h, _STEPS)
-    if not prior.are_labels:
+    # With one size beside the ends, such a function would explain the value of all players alone.
+    if not prior.are_labels and len(np.unique(prior.data.signs.sum(axis=1))) > 2:
         with_it = replace(prior, has_function_of_size=True)
         # From the variance of its centre, and the others as they are.
         start = np.where(with_it.centre > prior.centre, with_it.centre, best.h)
