@@ -382,6 +382,8 @@ class RemoteModel:
             if array.dtype.kind not in "biuf":
                 raise ModelOutputError("memory= keeps numbers; call returned others.")
             output = array
+        copied = getattr(output, "clone", None) or getattr(output, "copy", None)
+        output = copied() if copied else output  # the next call may use its memory
         entries = output.iloc if hasattr(output, "iloc") else output
         found = {batch.keys[rows[i]]: entries[i : i + 1] for i in np.flatnonzero(is_finite)}
         if self._memory is not None:
