@@ -88,8 +88,16 @@ def in_arrow(make):
     return source
 
 
+def in_one_buffer(rows):
+    buffer = rows[:1] * 0
+    for row in rows:
+        buffer[:] = row
+        yield buffer
+
+
 SOURCES = {
     "array": lambda _: X,
+    "generator of one buffer": lambda _: in_one_buffer(X),
     "path of an array": saved,
     "generator of rows": lambda _: iter(X),
     "generator of lists": lambda _: (row.tolist() for row in X),
