@@ -295,3 +295,6 @@ def test_errors_of_the_fit_take_frames():
     found = criteria.fit_errors(lambda rows: rows.mean(axis=0), data)
     frame = pd.DataFrame(data)
     np.testing.assert_allclose(criteria.fit_errors(lambda rows: rows.mean(), frame), found)
+    memory = np.empty(2)
+    reused = criteria.fit_errors(lambda rows: rows.mean(axis=0, out=memory), data)
+    np.testing.assert_array_equal(reused, found)
