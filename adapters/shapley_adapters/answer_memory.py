@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from hashlib import blake2s
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ class AnswerMemory:
         """Return a digest of each row, with what all rows share."""
         try:
             are_divided = with_entries_of_rows(inputs, n_rows)
-            divided = [value for value, is_so in zip(inputs, are_divided, strict=True) if is_so]
+            divided = compress(inputs, are_divided)
             shared = [
-                None if is_so else value for value, is_so in zip(inputs, are_divided, strict=True)
+                None if one else value for one, value in zip(are_divided, inputs, strict=True)
             ]
             question = _content([self.name, *shared])
             rows = zip(*map(_row_contents, divided), strict=True)

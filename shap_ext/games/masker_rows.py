@@ -12,12 +12,7 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import BoolArray
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    row_number,
-    warn_user,
-)
+from shapley_adapters.errors import InvalidArgumentError, row_number, warn_user
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker
@@ -177,7 +172,7 @@ def _tabular(
         try:
             rows = rows.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentTypeError(
+            raise InvalidArgumentError(
                 f"X holds values that are not numbers, but the data of the masker are numbers: "
                 f"{error}."
             ) from error
