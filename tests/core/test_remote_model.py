@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -78,8 +79,8 @@ def test_kinds_of_rows_stay_what_they_are():
         assert {kind for kind, _ in seen} == {type(rows)}
         assert {others for _, others in seen} == {(3, "text")}
     answer = np.zeros(1)
-    options = {"concurrency": 1, "rows_per_call": 1}
-    reused = RemoteModel(lambda x: np.multiply(x[:, 0], 1, out=answer), **options)
+    copying = partial(np.multiply, 1, out=answer)
+    reused = RemoteModel(lambda x: copying(x[:, 0]), concurrency=1, rows_per_call=1)
     np.testing.assert_array_equal(reused(ROWS[:9]), ROWS[:9, 0])
     both = RemoteModel(lambda x, y: x[:, 0] + y, rows_per_call=7)(ROWS, np.arange(103))
     np.testing.assert_array_equal(both, ROWS[:, 0] + np.arange(103))
