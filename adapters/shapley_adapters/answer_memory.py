@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from hashlib import blake2s
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +61,14 @@ class AnswerMemory:
     def keys(self, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
         """Return a digest of each row, with what all rows share."""
         try:
-            divided = [value for value in inputs if length_of(value) == n_rows]
-            shared = [None if length_of(value) == n_rows else value for value in inputs]
+            are_divided = with_entries_of_rows(inputs, n_rows)
+            divided = compress(inputs, are_divided)
+            shared = [
+                None if one else value for one, value in zip(are_divided, inputs, strict=True)
+            ]
             question = _content([self.name, *shared])
             rows = zip(*map(_row_contents, divided), strict=True)
-            return [_digest(question, *row) for row in rows]
+            return [_digest(question)[:N_SHARED] + _digest(question, *row) for row in rows]
         except InvalidArgumentTypeError as error:
             raise InvalidArgumentTypeError(
                 "memory= recognises rows by their content, which must be numbers, texts or times; "
@@ -127,6 +132,21 @@ class AnswerMemory:
                     self.held.pop(key, None)
                 database.executemany("DELETE FROM answers WHERE key = ?", [(k,) for k in keys])
 
+    def forget_unlike(self, key: bytes) -> bool:
+        """Forget answers of another shape than most, to what a key asks for other rows.
+
+        Return whether there were any.
+        """
+        shared = key[:N_SHARED]
+        with self._database() as database:
+            query = "SELECT key, answer FROM answers WHERE substr(key, 1, ?) = ?"
+            answers = database.execute(query, (N_SHARED, shared)).fetchall()
+        heads = {key: answer[_N_BYTES:].partition(b"\n")[0].split()[1:] for key, answer in answers}
+        (wanted, _), *_ = Counter(map(tuple, heads.values())).most_common(1)
+        unlike = [key for key, sizes in heads.items() if tuple(sizes) != wanted]
+        self.forget(unlike)
+        return bool(unlike)
+
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
         try:
@@ -148,7 +168,24 @@ def length_of(value: Any) -> int | None:
     return len(value) if isinstance(value, (list, tuple)) else None
 
 
+def with_entries_of_rows(inputs: Sequence[Any], n_rows: int) -> list[bool]:
+    """Return which arguments have an entry for each row, by their lengths.
+
+    Beside a tensor only tensors have, as in captum, whose methods mark those that have not.
+    """
+    are_tensors = is_tensor(inputs[0])
+    return [
+        length_of(value) == n_rows
+        and (is_tensor(value) or not are_tensors)
+        and not getattr(value, "is_for_all_rows", False)
+        for value in inputs
+    ]
+
+
 _N_BYTES = blake2s().digest_size
+
+N_SHARED = 8
+"""Bytes at the beginning of a key for the model's name and what all rows share."""
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .answer_memory import LONGEST_WAIT, AnswerMemory, length_of
+from .answer_memory import LONGEST_WAIT, N_SHARED, AnswerMemory, length_of, with_entries_of_rows
 from .arguments import checked_count, checked_path, checked_positive
 from .errors import (
     CheckpointError,
@@ -101,7 +101,8 @@ class RemoteModel:
     ----------
     call : callable
         The model: a function or a coroutine function of the same arguments. Arguments with an entry
-        for each row are divided, others are passed as they are. It returns one entry for each row.
+        for each row are divided, beside tensors only tensors; others are passed as they are. It
+        returns one entry for each row.
     concurrency : int
         Calls in flight at the same time, whatever the number of batches and threads. Calls that
         are late by `timeout` count until they end.
@@ -192,6 +193,7 @@ class RemoteModel:
             self._memory = AnswerMemory(checked_path("memory", self.memory), self.name)
         self.usage, self._lock = Usage(), threading.Lock()
         self._process, self._next_start = 0, 0.0
+        self._shapes: dict[bytes, Any] = {}
 
     def __reduce__(self) -> Any:
         """Leave locks and counts behind."""
@@ -248,6 +250,7 @@ class RemoteModel:
                 self._finish(self._ask(batch))
             unlike = batch.drop_unlike()
             if not unlike:
+                self._compare(batch)
                 return _joined([batch.found[key] for key in batch.keys])
             if self._memory is not None:
                 self._memory.forget(unlike)
@@ -255,6 +258,23 @@ class RemoteModel:
             f"call must return entries of one shape; those of rows {batch.missing()[:9]} differ "
             "from others."
         )
+
+    def _compare(self, batch: _Batch) -> None:
+        """Refuse entries of another shape than in former batches, and keep only those of most."""
+        if self._memory is None:
+            return
+        key = batch.keys[0]
+        shape = _as_array(batch.found[key], 1).shape[1:]
+        before = self._shapes.setdefault(key[:N_SHARED], shape)
+        if shape == before:
+            return
+        self._shapes.clear()
+        if self._memory.forget_unlike(key):
+            raise ModelOutputError(
+                f"call must return entries of one shape; it returned entries of the shape {before} "
+                f"first, and {shape} later. The memory has forgotten those that fewer rows have: "
+                "repeat the call."
+            )
 
     def _finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Finish some work in the loop that starts all calls, which has a thread of its own."""
@@ -336,7 +356,11 @@ class RemoteModel:
 
     async def _call(self, batch: _Batch, rows: list[int], is_retry: bool) -> None:
         """Ask for some rows, and keep those that are answered, however late."""
-        arguments = [_rows_at(value, len(batch.keys), rows) for value in batch.inputs]
+        are_divided = with_entries_of_rows(batch.inputs, len(batch.keys))
+        arguments = [
+            _rows_at(value, rows) if is_divided else value
+            for value, is_divided in zip(batch.inputs, are_divided, strict=True)
+        ]
         started = time.perf_counter()
         self._count(calls=1, retries=int(is_retry))
         try:
@@ -358,6 +382,8 @@ class RemoteModel:
             if array.dtype.kind not in "biuf":
                 raise ModelOutputError("memory= keeps numbers; call returned others.")
             output = array
+        copied = getattr(output, "clone", None) or getattr(output, "copy", None)
+        output = copied() if copied else output  # the next call may use its memory
         entries = output.iloc if hasattr(output, "iloc") else output
         found = {batch.keys[rows[i]]: entries[i : i + 1] for i in np.flatnonzero(is_finite)}
         if self._memory is not None:
@@ -463,20 +489,24 @@ class _Batch:
 
 def _response_of(error: BaseException) -> tuple[int | None, float]:
     """Return the HTTP status and the seconds of `Retry-After`, for errors of all usual clients."""
+    from datetime import UTC
     from email.utils import parsedate_to_datetime
 
     statuses, seconds = [], 0.0
     for holder in (error, getattr(error, "response", None)):
         statuses += [getattr(holder, name, None) for name in ("status_code", "status", "code")]
         headers: Any = getattr(holder, "headers", None)
-        after = headers.get("Retry-After") if hasattr(headers, "get") else None
-        if after is not None:
+        items = headers.items() if hasattr(headers, "items") else ()
+        lower = {str(name).lower(): value for name, value in items}
+        if (after := lower.get("retry-after")) is not None:
             with suppress(ValueError):
-                seconds = parsedate_to_datetime(str(after)).timestamp() - time.time()
+                date = parsedate_to_datetime(str(after))  # without a zone, it is that of HTTP
+                date = date if date.tzinfo else date.replace(tzinfo=UTC)
+                seconds = date.timestamp() - time.time()
             with suppress(ValueError):
                 seconds = float(after)
     known = [status for status in statuses if isinstance(status, int) and status >= 400]
-    return (known[0] if known else None), max(seconds, 0.0)
+    return (known[0] if known else None), max(seconds, 0.0) if np.isfinite(seconds) else 0.0
 
 
 def _n_rows_of(inputs: Sequence[Any]) -> int:
@@ -489,10 +519,8 @@ def _n_rows_of(inputs: Sequence[Any]) -> int:
     return n_rows
 
 
-def _rows_at(value: Any, n_rows: int, rows: list[int]) -> Any:
-    """Return an argument at some rows, or as it is if it has no entry for each row."""
-    if length_of(value) != n_rows:
-        return value
+def _rows_at(value: Any, rows: list[int]) -> Any:
+    """Return the entries of an argument for some rows."""
     if isinstance(value, (list, tuple)):
         return type(value)([value[row] for row in rows])
     return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
@@ -512,7 +540,8 @@ def _joined(outputs: list[Any]) -> Any:
 
 def _as_array(output: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return an output as an array of numbers, or of objects that stand for anything else."""
-    length = len(output) if hasattr(output, "__len__") else None
+    is_sequence = hasattr(output, "__getitem__") and not isinstance(output, (str, bytes, dict))
+    length = len(output) if is_sequence and hasattr(output, "__len__") else None
     if length != n_rows:
         found = "no sequence" if length is None else f"{length} entries"
         raise _UnfitAnswerError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,8 @@ def rechunked(blocks: Iterable[Block], size: int) -> Iterator[Block]:
             yield _joined([*waiting, rows_of(block, start, stop)])
             waiting, n_waiting, start = [], 0, stop
         if start < n_rows:
-            waiting.append(rows_of(block, start, n_rows))
+            rest = rows_of(block, start, n_rows)  # copied: generators may yield one buffer
+            waiting.append(tuple(part.clone() if is_tensor(part) else copy(part) for part in rest))
             n_waiting += n_rows - start
     if n_waiting:
         yield _joined(waiting)

@@ -1,8 +1,9 @@
 """The files of a stream's results: a folder with one part for each chunk, and one record.
 
-The part `part-<first row>-<row after the last>-<digest of the rows>` holds the results of a chunk,
-and `_stream.json` the options of the call and, when the stream has ended, its number of rows. Files
-are written beside and renamed, so that each is whole or not there.
+The part `part-<first row>-<row after the last>-<digest of the rows>-<its own digest>` holds the
+results of a chunk, and `_stream.json` the options of the call and, when the stream has ended, its
+number of rows. Files are written beside and renamed, so that each is whole or not there; digests
+show what changed later.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -108,14 +111,18 @@ def arrays_of(explained: ExplainedBlock) -> list[ResultArray]:
 
 def write_record(out: Path, record: Record) -> None:
     """Write the record of a stream, or replace it."""
+    found = asdict(record)
+    text = json.dumps({**found, "digest": _digest(json.dumps(found).encode())})
     with replaced(out / RECORD) as hidden:
-        hidden.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        hidden.write_text(text, encoding="utf-8")
 
 
 def read_record(out: Path) -> Record:
     """Return the record of a stream."""
     try:
         found = json.loads((out / RECORD).read_text("utf-8"))
+        if found.pop("digest") != _digest(json.dumps(found).encode()):
+            raise ValueError("it is not what was written")
         return Record(**{**found, "arrays": [ResultArray(*array) for array in found["arrays"]]})
     except (ValueError, TypeError, KeyError) as error:
         raise CheckpointError(
@@ -123,19 +130,25 @@ def read_record(out: Path) -> Record:
         ) from error
 
 
-def write_part(path: Path, record: Record, explained: ExplainedBlock, first: int) -> None:
-    """Write the results of a chunk."""
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def write_part(
+    out: Path, record: Record, explained: ExplainedBlock, rows: range, data: str
+) -> None:
+    """Write the results of a chunk, of which `data` is the digest of the rows."""
     for before, now in zip(record.arrays, arrays_of(explained), strict=True):
         if before != now:
             raise InvalidArgumentError(
-                f"rows: from row {first} on, the {now.name} of a row have other names, or the "
+                f"rows: from row {rows.start} on, the {now.name} of a row have other names, or the "
                 f"shape {now.row_shape} and the type {now.dtype}; before {before.row_shape} and "
                 f"{before.dtype}. All rows of a stream must have the same features and outputs."
             )
-    with replaced(path) as hidden:
-        if path.suffix == ".npz":
-            np.savez(hidden, **explained.arrays)  # type: ignore[arg-type] # no array is a flag
-            return
+    file = BytesIO()
+    if out.suffix == ".npz":
+        np.savez(file, **explained.arrays)  # type: ignore[arg-type] # no array is a flag
+    else:
         import pandas as pd
 
         table = pd.concat(
@@ -145,28 +158,35 @@ def write_part(path: Path, record: Record, explained: ExplainedBlock, first: int
             ],
             axis=1,
         )
-        if path.suffix == ".csv":
-            table.to_csv(hidden, index=False, na_rep="nan")
+        if out.suffix == ".csv":
+            table.to_csv(file, index=False, na_rep="nan")
         else:
-            table.to_parquet(hidden, index=False, write_page_checksum=True)
+            table.to_parquet(file, index=False)
+    content = file.getvalue()
+    name = f"part-{rows.start:012d}-{rows.stop:012d}-{data}-{_digest(content)}{out.suffix}"
+    with replaced(out / name) as hidden:
+        hidden.write_bytes(content)
 
 
 def read_part(path: Path, arrays: Sequence[ResultArray]) -> dict[str, npt.NDArray[Any]]:
     """Return some arrays of a chunk."""
     names = [name for array in arrays for name in array.columns]
     try:
+        content = path.read_bytes()
+        if not path.stem.endswith(f"-{_digest(content)}"):
+            raise ValueError("it is not what was written")
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(BytesIO(content), allow_pickle=False) as file:
                 return {array.name: file[array.name] for array in arrays}
         import pandas as pd
 
         if path.suffix == ".csv":
             # Python reads numbers as they were written; pandas may err in the last bit.
-            table = pd.read_csv(path, usecols=names, dtype=str, keep_default_na=False)
+            table = pd.read_csv(BytesIO(content), usecols=names, dtype=str, keep_default_na=False)
             kind: Any = object
         else:
             kind = None
-            table = pd.read_parquet(path, columns=names, page_checksum_verification=True)
+            table = pd.read_parquet(BytesIO(content), columns=names)
         return {
             name: table[columns].to_numpy(kind).astype(dtype).reshape(-1, *shape)
             for name, shape, dtype, columns in arrays
@@ -182,7 +202,7 @@ def finished_parts(out: Path) -> list[Part]:
     """Return the finished chunks in the order of their rows."""
     parts = []
     for path in sorted(out.glob(f"part-*{out.suffix}")):
-        first, stop, data = path.stem.split("-")[1:]
+        first, stop, data, _ = path.stem.split("-")[1:]
         parts.append(Part(int(first), int(stop), data, path))
     return parts
 

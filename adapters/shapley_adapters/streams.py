@@ -207,8 +207,7 @@ def _explain_missing(call: StreamCall, out: Path, record: Record | None) -> None
                 if part is None or record is None:
                     explained = call.explain(block)
                     record = record or _new_record(call, out, options, size, explained)
-                    name = f"part-{first:012d}-{position:012d}-{data}{out.suffix}"
-                    write_part(out / name, record, explained, first)
+                    write_part(out, record, explained, range(first, position), data)
                 elif first == 0:
                     _check_model(call, part, record, block)
             bar.update(position - first)

@@ -204,12 +204,13 @@ def copied(argument: object) -> Any:
 
 def _argument_rows(argument: object, rows: IntArray) -> Any:
     """Return an argument for rows: marked parts by their marks, copies of all others."""
-    if isinstance(argument, Shared):
-        return copied(argument.value)
     if isinstance(argument, PerExample):
         return argument.as_subclass(Tensor)[rows]
-    if isinstance(argument, (Tensor, np.ndarray)):
-        return copied(argument)
+    if isinstance(argument, (Shared, Tensor, np.ndarray)):
+        value = copied(argument.value if isinstance(argument, Shared) else argument)
+        if isinstance(value, Tensor):  # which a RemoteModel does not divide
+            value.is_for_all_rows = True  # type: ignore[attr-defined] # of its own
+        return value
     return _mapped(lambda part: _argument_rows(part, rows), argument)
 
 

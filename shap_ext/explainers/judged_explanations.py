@@ -52,7 +52,7 @@ def values(explanation: Explanation | Values) -> tuple[FloatArray]:
     array([0.693, 0.   ])
     """
     array = plain_array("explanation", explanation)
-    if array.ndim < 2:
+    if array.ndim < 2 or not array.size:
         raise InvalidArgumentError(
             f"explanation has shape {array.shape}; rows and features are needed. For one row of "
             "an Explanation use explanation[:1]."

@@ -168,6 +168,14 @@ def _tabular(
     if masker is None:
         return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, to_model_input)
     draws = masker.draws
+    if rows.dtype.kind == "O" and background.values.dtype.kind != "O":
+        try:
+            rows = rows.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"X holds values that are not numbers, but the data of the masker are numbers: "
+                f"{error}."
+            ) from error
     make: Any = DrawnRow
     if masker.is_split:
         columns = dataset.columns if background.columns is None else list(background.columns)

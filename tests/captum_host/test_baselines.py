@@ -329,6 +329,8 @@ def test_shapes_masks_targets_and_value_functions():
     arguments = {"baselines": baselines, "feature_mask": groups}
     found = plain.attribute(FIRST.reshape(3, 3, 2), **arguments)
     assert found.shape == (3, 3, 2)
+    (in_tuple,) = plain.attribute((FIRST.reshape(3, 3, 2),), (baselines,), feature_mask=groups)
+    assert torch.equal(in_tuple, found)
     np.testing.assert_allclose(
         margin.attribute(FIRST.reshape(3, 3, 2), **arguments), found, rtol=1e-9
     )

@@ -45,8 +45,15 @@ def saved_array(folder):
     return folder / "rows.npy"
 
 
+def in_one_buffer():
+    buffer = torch.empty_like(X[:1])
+    for row in X:
+        yield buffer.copy_(row)
+
+
 SOURCES = {
     "tensor": lambda _: X,
+    "generator of one buffer": lambda _: in_one_buffer(),
     "array": lambda _: X.numpy(),
     "path of an array": saved_array,
     "memory map": lambda folder: np.load(saved_array(folder), mmap_mode="r"),

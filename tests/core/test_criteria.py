@@ -283,6 +283,14 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
     pieces = measured_sensitivity(linear, lambda x: x, rows, around, seed=1, rows_per_call=3)
     swapped = measured_sensitivity(linear, lambda x: x, rows[::-1], around, seed=1)
     other = measured_sensitivity(linear, lambda x: x, rows, around, seed=2)
+    memory = np.empty((1000, 3))  # of all answers
+
+    def reusing(x):
+        memory[: len(x)] = linear(x)
+        return memory[: len(x)]
+
+    in_one = measured_sensitivity(reusing, lambda x: x, rows, around, seed=1, rows_per_call=3)
+    np.testing.assert_array_equal(whole.maximum, in_one.maximum)
     np.testing.assert_array_equal(whole.maximum, pieces.maximum)
     np.testing.assert_allclose(whole.maximum, swapped.maximum[::-1], **EXACT)
     assert (whole.maximum != other.maximum).all()

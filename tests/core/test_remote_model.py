@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -77,6 +78,10 @@ def test_kinds_of_rows_stay_what_they_are():
         np.testing.assert_array_equal(RemoteModel(call)(rows, 3, "text"), ROWS[:, :2])
         assert {kind for kind, _ in seen} == {type(rows)}
         assert {others for _, others in seen} == {(3, "text")}
+    answer = np.zeros(1)
+    copying = partial(np.multiply, 1, out=answer)
+    reused = RemoteModel(lambda x: copying(x[:, 0]), concurrency=1, rows_per_call=1)
+    np.testing.assert_array_equal(reused(ROWS[:9]), ROWS[:9, 0])
     both = RemoteModel(lambda x, y: x[:, 0] + y, rows_per_call=7)(ROWS, np.arange(103))
     np.testing.assert_array_equal(both, ROWS[:, 0] + np.arange(103))
 
@@ -116,13 +121,23 @@ def test_calls_that_would_end_the_loop_are_errors():
             model(ROWS[:1])
 
 
-@pytest.mark.parametrize("after", [0, "0.01", 0.01])
-def test_retry_after_may_be_any_number(after):
+@pytest.mark.parametrize("name", ["Retry-After", "retry-after"])
+@pytest.mark.parametrize("after", [0, "0.3", 0.3, "inf", "nan", "soon", "no zone"])
+def test_retry_after_may_be_anything(name, after, monkeypatch):
+    if after == "no zone":  # it is that of HTTP, wherever the machine is
+        after = formatdate(time.time() + 1)
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+
     class ClientError(Exception):
-        status, headers = 429, {"Retry-After": after}
+        status, headers = 429, {name: after}
 
     call = Mock(side_effect=[ClientError, curved(ROWS[:1])])
+    start = time.monotonic()
     np.testing.assert_array_equal(RemoteModel(call)(ROWS[:1]), curved(ROWS[:1]))
+    assert (0.3 if after in ("0.3", 0.3) else 0) < time.monotonic() - start < 3
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_answers_of_another_shape_than_most_are_asked_for_again(tmp_path):
@@ -134,6 +149,21 @@ def test_answers_of_another_shape_than_most_are_asked_for_again(tmp_path):
     model.call = lambda x: np.ones((len(x), 1 + len(x) // 8))
     with pytest.raises(ModelOutputError, match=r"entries of one shape"):
         model(ROWS + 1)
+    model.call = lambda x: np.ones((len(x), 2))
+    model(ROWS[:4] + 2)
+    model.call = curved
+    with pytest.raises(ModelOutputError, match=r"the shape \(2,\) first, and \(\) later"):
+        model(ROWS + 2)
+    calls = model.usage.calls
+    np.testing.assert_array_equal(model(ROWS + 2), curved(ROWS + 2))
+    np.testing.assert_array_equal(model(ROWS[:4] + 2), curved(ROWS[:4] + 2))
+    assert model.usage.calls == calls  # the first rows were asked for beside the others
+
+
+def test_answers_that_are_no_sequences_are_asked_for_again():
+    for answer in ("a text", dict.fromkeys(range(6)), set(range(6)), b"a text"):
+        call = Mock(side_effect=[answer, curved(ROWS[:6])])
+        np.testing.assert_array_equal(RemoteModel(call)(ROWS[:6]), curved(ROWS[:6]))
 
 
 # --- limits ---

@@ -52,6 +52,17 @@ def test_captum_takes_it(tmp_path):
     assert remote.usage.calls == 0
 
 
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor, captum_ext.Shared])
+def test_arguments_of_all_examples_are_never_divided(kind):
+    shared = kind([1.0, 2.0, 3.0, 4.0]) if kind is not captum_ext.Shared else kind(torch.ones(4))
+    remote = captum_ext.RemoteModel(lambda x, other: x.sum(dim=1) * len(other), rows_per_call=3)
+    for n_rows in (2, 3, 5):  # batches have 4 rows, too
+        inputs = torch.tensor(ROWS[:n_rows])
+        options = {"additional_forward_args": (shared,), "perturbations_per_eval": 4 // n_rows or 4}
+        found = captum_ext.Exact(remote).attribute(inputs, **options)
+        torch.testing.assert_close(found, 4 * inputs)
+
+
 def test_the_estimate_and_the_bar_say_what_was_used(monkeypatch, capsys):
     monkeypatch.setattr(one_round, "tqdm", lambda **options: tqdm(**{**options, "delay": 0}))
     remote = shap_ext.RemoteModel(model, cost=0.25)

@@ -57,6 +57,22 @@ def test_ava_averages_the_explanations_of_neighbours(normalized):
         np.testing.assert_allclose(found.base_values[row], base, **ROUNDING)
 
 
+def test_functions_may_return_the_same_memory_again():
+    memory = np.empty((20, 4))
+
+    def reusing(x):
+        return np.multiply(x, 2, out=memory[: len(x)])
+
+    explainer = shap_ext.AVAExplainer(
+        curved, BACKGROUND, dataset=DATA, n_neighbors=3, explainer=reusing
+    )
+    explainer(X[:1], silent=True)  # which explains some neighbours
+    plain = shap_ext.AVAExplainer(
+        curved, BACKGROUND, dataset=DATA, n_neighbors=3, explainer=doubled
+    )
+    np.testing.assert_array_equal(explainer(X, silent=True).values, plain(X, silent=True).values)
+
+
 def test_neighbours_are_explained_anew_on_other_terms():
     model = Seen(curved)
     explainer = shap_ext.AVAExplainer(

@@ -108,6 +108,13 @@ def test_missing_values_of_rows_stay_missing_and_say_nothing():
     assert not np.isnan(np.delete(table, 2, axis=1)).any()
 
 
+@pytest.mark.parametrize("distribution", [Gaussian, Copula, Empirical, Forest])
+def test_objects_are_numbers_where_the_data_are(distribution):
+    masker, rows = distribution(DATA[:50]), pd.DataFrame(ROWS)
+    found, _ = explained(masker, rows=rows.astype(object))
+    np.testing.assert_array_equal(found.values, explained(masker, rows=rows)[0].values)
+
+
 def test_columns_without_variance_and_singular_covariances():
     constant = np.column_stack([DATA, np.full(len(DATA), 0.3)])
     rows = constant[:3]
@@ -124,6 +131,7 @@ WITH_MISSING, WITH_INFINITE = DATA.copy(), DATA.copy()
 WITH_MISSING[7, 2], WITH_INFINITE[0, 1] = np.nan, np.inf
 COLOURS = pd.DataFrame({"number": [1.0, 2.0, 3.0], "colour": ["red", "red", "blue"]})
 DAYS = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
+TEXTS = pd.DataFrame(ROWS).assign(text="a")[[0, 1, 2, 3, 4, "text"]].to_numpy(object)
 PART = shap.maskers.FixedComposite(Gaussian(DATA))
 
 
@@ -143,6 +151,7 @@ def on_hierarchy(**budget):
         (lambda: Empirical(DATA, sigma=0), "sigma must be positive; got 0"),
         (lambda: Gaussian(DATA, draws=0), "draws must be at least 1; got 0"),
         (lambda: explained(Gaussian(DATA), rows=ROWS[:, :5]), "X has 5 columns"),
+        (lambda: explained(Forest(DATA), rows=TEXTS), "not numbers, but the data of the masker"),
         (lambda: Forest(WITH_INFINITE), "infinite numbers in column 1"),
         (lambda: Forest(DAYS), "dates or times in column 'day'. Convert"),
         (lambda: explained(PART), "Gaussian is part of another masker"),
@@ -283,6 +292,8 @@ def test_forests_with_columns_that_tell_all_or_nothing():
     noise = np.random.default_rng(0).normal(size=(300, 2))
     kind = np.where(noise[:, 0] > 0, "a", "b")
     frame = pd.DataFrame({"kind": kind, "copy": kind, "noise": noise[:, 1], "constant": 0.3})
+    missing = Forest(frame.assign(missing=np.nan))(np.arange(5) < 3, np.append(frame.iloc[0], 0.1))
+    assert pd.isna(missing[:, 4]).all()
     masker = Forest(frame, draws=256)
     row = np.array(["a", "", 0.0, 0.3], dtype=object)
     assert (masker(np.arange(4) == 0, row)[:, 1] == "a").mean() > 0.97

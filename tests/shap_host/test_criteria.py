@@ -194,6 +194,10 @@ def test_a_sample_of_coalitions():
     assert not np.allclose(few.of_rows, criteria.mse_v(MODEL, DATA[:50], ROWS).of_rows)
 
 
+def sensitivity_of(rows):
+    return criteria.sensitivity(np.sin, rows, Neighbourhood(0.1, keep="all"), model=np.sin)
+
+
 FIVE, TEXTS = DATA[:5], pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
 
 
@@ -201,6 +205,9 @@ FIVE, TEXTS = DATA[:5], pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
     ("call", "words"),
     [
         (lambda: criteria.complexity(np.ones(3)), r"explanation\[:1\]"),
+        (lambda: criteria.complexity(VALUES[:0]), "shape .*; rows and features are needed"),
+        (lambda: sensitivity_of(X[:0]), "shape .*; rows and features are needed"),
+        (lambda: sensitivity_of(X[0]), "shape .*; rows and features are needed"),
         (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is missing"),
         (lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)), "model= is missing"),
         (
@@ -288,3 +295,6 @@ def test_errors_of_the_fit_take_frames():
     found = criteria.fit_errors(lambda rows: rows.mean(axis=0), data)
     frame = pd.DataFrame(data)
     np.testing.assert_allclose(criteria.fit_errors(lambda rows: rows.mean(), frame), found)
+    memory = np.empty(2)
+    reused = criteria.fit_errors(lambda rows: rows.mean(axis=0, out=memory), data)
+    np.testing.assert_array_equal(reused, found)

@@ -88,8 +88,16 @@ def in_arrow(make):
     return source
 
 
+def in_one_buffer(rows):
+    buffer = rows[:1] * 0
+    for row in rows:
+        buffer[:] = row
+        yield buffer
+
+
 SOURCES = {
     "array": lambda _: X,
+    "generator of one buffer": lambda _: in_one_buffer(X),
     "path of an array": saved,
     "generator of rows": lambda _: iter(X),
     "generator of lists": lambda _: (row.tolist() for row in X),
@@ -326,21 +334,23 @@ def test_a_full_disk_leaves_what_was_written(out, monkeypatch):
 def test_a_missing_or_damaged_part_is_explained_again(out):
     explainer_of().explain_stream(X, out, **OPTIONS)
     part = sorted(out.glob("part-*"))[2]
-    content = bytearray(part.read_bytes())
-    if out.suffix == ".csv":  # which has no checksum
-        del content[20:]
-    else:
-        content[content.index(whole().values[10, 0].tobytes())] ^= 1
-    part.write_bytes(content)
-    with pytest.raises(CheckpointError, match="Delete it and repeat the call"):
-        _ = shap_ext.StreamedExplanations.open(out).values
+    content = part.read_bytes()
+    value = whole().values[10, 0]
+    place = content.index(repr(value.item()).encode() if out.suffix == ".csv" else value.tobytes())
+    flipped = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    for damaged in (flipped, b"".join(content.splitlines(keepends=True)[:-1])):
+        part.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="Delete it and repeat the call"):
+            _ = shap_ext.StreamedExplanations.open(out).values
     part.unlink()
     stream = shap_ext.StreamedExplanations.open(out)
     assert (stream.n_rows, stream.is_complete) == (10, False)
     assert_same(explainer_of().explain_stream(X, out, checkpoint=True, **OPTIONS), whole())
-    (out / "_stream.json").write_text("{")
-    with pytest.raises(CheckpointError, match="is damaged"):
-        shap_ext.StreamedExplanations.open(out)
+    record = out / "_stream.json"
+    for damaged in ("{", record.read_text().replace('"70"', '"71"')):
+        record.write_text(damaged)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            shap_ext.StreamedExplanations.open(out)
 
 
 def test_a_seed_that_was_drawn_is_that_of_the_checkpoint(tmp_path):

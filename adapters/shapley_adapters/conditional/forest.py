@@ -206,5 +206,7 @@ def _numbers(column: npt.NDArray[Any]) -> FloatArray | None:
 
 def _missing(numbers: npt.NDArray[Any]) -> float:
     """Return a number that stands for missing ones: below all others by their range."""
-    low, high = np.nanmin(numbers), np.nanmax(numbers)
+    low, high = np.nanmin(numbers, initial=np.inf), np.nanmax(numbers, initial=-np.inf)
+    if low > high:  # all are missing
+        return 0.0
     return float(low - max(high - low, 1.0))

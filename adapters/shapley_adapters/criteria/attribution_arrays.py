@@ -41,7 +41,8 @@ def plain_array(name: str, attributions: Any) -> FloatArray:
         attributions = attributions.values
     check_unmasked(name, attributions)
     try:
-        values: FloatArray = np.asarray(attributions, dtype=np.float64)
+        # A copy, because functions may reuse the memory of their output.
+        values: FloatArray = np.array(attributions, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
             f"{name} must be an array, a tensor or an explanation with values of one shape for "

@@ -155,6 +155,11 @@ def explained_neighbours(
 ) -> ExplainedNeighbours:
     """Explain rows and those neighbours that keep the prediction; see `measured_sensitivity`."""
     row_array = np.asarray(rows, dtype=np.float64)
+    if row_array.ndim < 2 or not row_array.size:
+        raise InvalidArgumentError(
+            f"rows have the shape {row_array.shape}; rows and features are needed. For one row "
+            "pass X[None]."
+        )
     drawn_points, is_neighbour = _neighbours(predict, row_array, neighbourhood, seed)
 
     def explained_in_parts(points: FloatArray, owners: Any) -> list[FloatArray]:
