@@ -92,11 +92,11 @@ def test_calls_of_other_threads_are_their_own():
 def test_gradients_reach_tokens():
     net, ids = Reader(12), sentences(1, 12)
     method = EmbeddingAttribution(OddGP(net, gradients=True, seed=0), net.words)
-    found = method.attribute(ids, PAD, target=1, n_samples=24)
+    found = method.attribute(ids, PAD, target=1, n_samples=18)
     estimate = method.last_estimate
     assert estimate.backward_passes[0] >= 3
     expected = Exact(net).attribute(ids, PAD, target=1)
-    alone = OddGP(net, seed=0).attribute(ids, PAD, target=1, n_samples=24)
+    alone = OddGP(net, seed=0).attribute(ids, PAD, target=1, n_samples=18)
     errors = [float((part - expected).abs().sum()) for part in (found, alone)]
     assert errors[0] < errors[1]
     assert all(parameter.grad is None for parameter in net.parameters())

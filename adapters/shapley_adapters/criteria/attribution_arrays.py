@@ -42,7 +42,7 @@ def plain_array(name: str, attributions: Any) -> FloatArray:
     check_unmasked(name, attributions)
     try:
         # A copy, because functions may reuse the memory of their output.
-        values: FloatArray = np.array(attributions, dtype=np.float64)
+        values: FloatArray = np.asarray(attributions, dtype=np.float64).copy()
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
             f"{name} must be an array, a tensor or an explanation with values of one shape for "

@@ -111,7 +111,7 @@ def fit_errors(
     rng = np.random.default_rng(checked_seed(seed))
     rows = data.iloc if hasattr(data, "iloc") else data
     attributions = [
-        np.array(explain(rows[rng.integers(len(data), size=len(data))]), dtype=np.float64)
+        np.asarray(explain(rows[rng.integers(len(data), size=len(data))]), np.float64).copy()
         for _ in range(n_fits)
     ]
     return np.std(attributions, axis=0, ddof=1)
