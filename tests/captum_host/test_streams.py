@@ -206,17 +206,6 @@ def stopped(out, function=forward, **options):
         method(function).attribute_stream(stopping_after(30), out, chunk_size=8, **options)
 
 
-def test_a_stopped_stream_goes_on(tmp_path):
-    options = {"target": 1, "n_samples": BUDGET, "return_standard_error": True}
-    stopped(tmp_path / "a.npz", **options)
-    finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npz")
-    assert (finished.n_rows, finished.is_complete) == (24, False)
-    whole = method().attribute(X, **options)
-    assert_same_rows(finished, whole[0][:24])
-    stream = method().attribute_stream(X, tmp_path / "a.npz", checkpoint=True, **options)
-    assert_same(stream, *whole)
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

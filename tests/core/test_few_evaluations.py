@@ -103,18 +103,6 @@ def test_errors_fall_with_the_budget(make, least, estimator):
     assert 0.9 < np.mean(held) < 0.995
 
 
-@pytest.mark.filterwarnings(FEW)
-@pytest.mark.parametrize("budget", [20, 60, 100, 250])
-def test_few_evaluations_are_linear_in_the_game(budget):
-    first, second = (triples(np.random.default_rng(seed))[0] for seed in (1, 2))
-    for estimator in (core.LeastSquares(), core.RandomOrder()):
-        alone, other, mixed = (
-            estimate(function, estimator, budget).values
-            for function in (first, second, lambda z: 2 * first(z) - 3 * second(z))
-        )
-        np.testing.assert_allclose(mixed, 2 * alone - 3 * other, atol=1e-10)
-
-
 @pytest.mark.parametrize("estimator", [core.LeastSquares(), core.RandomOrder()], ids=["ls", "ro"])
 def test_less_than_an_order_is_warned_of(estimator):
     weights = np.arange(40.0)

@@ -78,28 +78,6 @@ def test_batches_stay_full(row):
     assert sum(size == 64 for size in sampled) >= len(sampled) - 2
 
 
-@pytest.mark.parametrize("estimator", [core.Myerson(), core.LShapley(order=3)])
-def test_estimators_on_graphs_that_draw(estimator):
-    """A line of 9 nodes has 45 connected sets and neighbourhoods of up to 7: too many for 40."""
-    names = [f"row {number}" for number in range(30)]
-    values = np.repeat(smooth_game(9).values, len(names), axis=0)
-    graph = core.read_graph([(node, node + 1) for node in range(8)], 9)
-
-    def run(names, seed=0, budget=40):
-        settings = core.Settings(seed=seed, budget=budget, graph=graph, independent_rows=True)
-        return core.estimate(RowsOfGame(values[: len(names)], names), estimator, settings).values
-
-    found = run(names)
-    np.testing.assert_array_equal(run(names[::-1]), found[::-1])
-    np.testing.assert_array_equal(run(["x", "x"])[0], run(["x"])[0])
-    assert len(np.unique(found.round(9), axis=0)) > 20
-    # Unbiased for what a budget without draws gives.
-    exact = run(["one"], budget=1000)[0, :, 0]
-    many = np.concatenate([run(names, seed) for seed in range(20)])[:, :, 0]
-    errors = many.std(axis=0, ddof=1) / np.sqrt(len(many))
-    assert (np.abs(many.mean(axis=0) - exact) < 4.5 * errors + 1e-9).all()
-
-
 def test_a_tolerance_stops_each_row_by_its_own_draws():
     game = rows_of_one_game(["a", "b", "c"])
     settings = core.Settings(

@@ -351,14 +351,6 @@ def test_rows_are_the_same_in_any_company_and_batches(weights, budget, most, mon
             np.testing.assert_array_equal(found, expected[rows])
 
 
-@pytest.mark.parametrize("budget", [60, 240])
-def test_scales_of_outputs_do_not_matter(budget):
-    table, factors = smooth_game(10, n_rows=2, seed=1).values, np.array([1.0, -2.0, 1e-9, 7.0])
-    alone, together = run(TableGame(table), budget), run(TableGame(table * factors), budget)
-    expected = np.tile(alone.values, 4)
-    np.testing.assert_allclose(together.values / factors, expected, rtol=1e-4, atol=1e-6)
-
-
 def test_a_tolerance_leaves_no_choice_of_coalitions():
     """The row may end before all of them are evaluated."""
     for planned, has_choice in ((60, False), (162, True)):

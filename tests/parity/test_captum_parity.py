@@ -47,19 +47,3 @@ def test_exact_equals_captums_shapley_values(name):
     assert made.dtype == wanted.dtype
     torch.testing.assert_close(made, wanted, rtol=0, atol=1e-6)
     assert wanted.abs().max() > 1e-2  # ten thousand times the tolerance
-
-
-# Where captum 0.9.0 goes wrong, and we do not. Should a test of this part fail in its assertion
-# about captum, captum has been mended: drop that line.
-
-
-def test_missing_values_do_not_leak():
-    x = torch.tensor([[1.0, float("nan"), 2.0]])
-
-    def forward(z):
-        return torch.nan_to_num(z, nan=5.0).sum(dim=1)
-
-    made = Exact(forward).attribute(x)
-    torch.testing.assert_close(made, torch.tensor([[1.0, 5.0, 2.0]]))
-    theirs = ShapleyValues(forward).attribute(x)
-    assert not torch.allclose(theirs, made, equal_nan=True)

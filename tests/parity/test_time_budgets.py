@@ -184,17 +184,6 @@ def test_both_hosts_stop_at_the_same_evaluations(row):
 
 
 @HOSTS
-def test_tolerances_bound_errors_or_are_warned_of_or_refused(explain):
-    _, estimate = explain(curved, ROWS[:, :12], "RandomOrder", tolerance=0.05)
-    assert 0 < estimate.standard_errors.max() <= 0.05
-    budget = "max_evals" if explain is by_shap else "n_samples"
-    with pytest.warns(ShapleyExtWarning, match=f"4 of 4 rows .* {budget}=300"):
-        explain(curved, ROWS[:, :12], "RandomOrder", tolerance=1e-6, max_evals=300)
-    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
-        explain(curved, ROWS[:, :12], "RandomOrder", tolerance="5")
-
-
-@HOSTS
 def test_a_budget_is_a_further_limit(explain, clock):
     model = clock.model(curved, 1e-5)
     _, estimate = explain(model, ROWS, max_seconds=10.0, max_evals=200)

@@ -142,15 +142,6 @@ def test_targets_name_the_class():
         np.testing.assert_allclose(found, logs.attribute(rows, target=target), **EXACT)
 
 
-def test_integer_scores_and_classes_of_a_value_function():
-    net = network(M, K)
-    rows = examples(R, M)
-    margin = captum_ext.ValueFunction("margin", classes=(2, 0))
-    found = captum_ext.Exact(net, value_function=margin).attribute(rows)
-    expected = captum_ext.Exact(lambda x: net(x)[:, 2] - net(x)[:, 0]).attribute(rows)
-    np.testing.assert_allclose(found, expected, **EXACT)
-
-
 def test_links_and_value_functions_do_not_mix():
     import shap
 
