@@ -212,7 +212,6 @@ SUMS = partial(torch.sum, dim=0, keepdim=True)
         (lambda: Centroid([doubled, SUMS]).attribute(X), VALUE, r"\(1, 4\).*\(3, 4\)"),
         (lambda: AVA(3, DATA), TYPE, "attribution_method"),  # type: ignore[arg-type]
         (lambda: AVA(doubled, DATA.numpy()), TYPE, "torch.as_tensor"),
-        (lambda: AVA(doubled, DATA, n_neighbors=21), VALUE, "20 rows"),
         (lambda: AVA(Exact(NET), DATA).attribute(X, baselines=X), VALUE, "baselines has a row for"),
         (lambda: AVA(doubled, DATA).attribute(X[:, :2]), VALUE, "2 numbers each"),
         (lambda: AVA(SUMS, DATA).attribute(X), VALUE, "one for each"),

@@ -203,9 +203,6 @@ def test_wrong_calls(net):
         SimShap(net).fit(5)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(InvalidArgumentTypeError, match="batches"):
         SimShap(net).fit([1, 2])
-    fast = FastShap(net, **FEW).fit(examples(40, N))
-    with pytest.raises(InvalidArgumentError, match=r"\(6,\)"):
-        fast.attribute(examples(2, N + 1))
 
 
 def test_mixed_examples(net):
@@ -307,13 +304,7 @@ LAYOUTS = [
     ("inputs", [[[10**9, 10**9], "float32"]]),
     ("inputs", [[[N - 1], "float32"]]),
     ("inputs", [[[-N], "float32"]]),
-    ("inputs", [[N, "float32"]]),
-    ("inputs", [[[N], ["float32"]]]),
-    ("inputs", [{}]),
-    ("output_shape", None),
     ("output_shape", [3]),
-    ("output_shape", [2, 10**6]),
-    ("output_shape", [2.0]),
     ("output_shape", "2"),
 ]
 

@@ -189,7 +189,6 @@ def test_slots_of_templates_are_neighbours_where_users_say_so():
     ("graph", "message"),
     [
         ("tree", "graph must be one of 'line', 'ring', 'grid'"),
-        ([PlayerGraph.line(6)] * 3, "3 graphs, but there are 2 rows"),
         (torch.tensor([[0, 1], [1, 2]]), "names 3 nodes.* 6 players"),
     ],
 )

@@ -50,16 +50,11 @@ def test_images_are_quadrants_or_nested_masks():
     assert torch.equal(by_pair[..., ::2], by_pair[..., 1::2])
 
 
-CELLS = torch.arange(16).reshape(4, 4)
-
-
 @pytest.mark.parametrize(
     ("hierarchy", "message"),
     [
         ([torch.zeros(3, 3).long()], "does not broadcast"),
         ([torch.zeros(4, 4)], "must hold whole numbers"),
-        ([CELLS // 8, CELLS % 4], "segment 0 of level 1 lies in several segments of level 0"),
-        ([[0, 1], [1, 2]], "player 1 in two places"),
         (PlayerTree.from_nested([0, 1], 2), "has 2 players, but there are"),
     ],
 )

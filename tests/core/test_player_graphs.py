@@ -124,7 +124,6 @@ def test_forms_of_users():
         (lambda: PlayerGraph.grid((3, 0)), "at least 1; got 0"),
         (lambda: PlayerGraph.from_edges(3, [(0.7, 1)]), "whole numbers.*float64"),
         (lambda: PlayerGraph.from_edges(1, [(0, 1)]), r"nodes\[None\]"),
-        (lambda: read_graph(scipy.sparse.eye(3), 4), "has 3 nodes, but there are 4"),
     ],
 )
 def test_graphs_of_no_players_or_half_nodes_are_refused(make, words):

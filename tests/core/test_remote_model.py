@@ -287,6 +287,7 @@ def test_unlike_rows_are_told_apart(tmp_path):
         *(np.array([2**60]), np.array([2**60 + 1]), np.array([1.0]), np.array([1], np.int32)),
         *(frame[:1], frame.rename(columns={"a": "c"})[:1], frame[:1].astype({"a": np.float32})),
         *(np.array(["1", "22"], dtype=object)[1:], scipy.sparse.csr_matrix([[1.0]])),
+        *(np.array([[one]], dtype=object) for one in (2, 2.0, "2")),
     ]
     for rows in unlike:
         model(rows)
@@ -489,6 +490,7 @@ def test_a_fork_asks_by_itself_and_models_that_are_gone_leave_no_thread():
         ({"rate": 0}, InvalidArgumentError, "rate must be a positive number; got 0"),
         ({"timeout": True}, InvalidArgumentTypeError, "timeout must be a positive number"),
         ({"cost": -1}, InvalidArgumentError, "cost must be a positive number"),
+        ({"cost": curved}, InvalidArgumentTypeError, "cost must be a positive number"),
         ({"memory": "m"}, InvalidArgumentError, "memory= needs name="),
         ({"memory": "no/such/m", "name": "a"}, InvalidArgumentError, "does not exist"),
     ],

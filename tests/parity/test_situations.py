@@ -716,8 +716,6 @@ CAPTUM = [
         lambda: exact(curve, feature_mask=torch.tensor([[0, 1, 10**9, 0, 1, 1]]),
                       return_input_shape=False),
         refuses(VALUE, r"return_input_shape.*torch\.unique")),
-    Row("a model that takes one row at a time", lambda: exact(one_row_only),
-        warns(ONE_ROW, equals(lambda: of_examples(curve, SIX)))),
     Row("one row at a time, beside an argument of each example",
         lambda: exact(lambda x, own: one_row_only(x) * own, additional_forward_args=SIX[:, 0]),
         warns(ONE_ROW, equals(lambda: SIX[:, :1].numpy() * of_examples(curve, SIX)))),
@@ -730,9 +728,6 @@ CAPTUM = [
     Row("one row at a time, in futures",
         lambda: attributed("OddGP", one_row_only, SIX),
         warns(ONE_ROW, equals(lambda: [of_examples(curve, SIX)] * 2), n_times=2)),
-    Row("a function for shap that takes one row at a time",
-        lambda: of_numbers(lambda x: np.tanh(x.reshape(4) @ CURVE[:4])[None]).values,
-        warns(ONE_ROW, equals(lambda: of_numbers(lambda x: np.tanh(x @ CURVE[:4])).values))),
     *(
         Row(f"a recurrent network with the state of one series, {n} in a pass",
             lambda n=n: exact(Recurrent(), perturbations_per_eval=n),
@@ -945,18 +940,6 @@ def after_error(answer, words):
         return np.isfinite(shap_ext.RemoteModel(wave, **kept)(PAID[:8])).all()
 
 
-NO_COST: Any = lambda x: 1 / 0  # noqa: E731
-
-
-def alike(*rows):
-    """Return how many rows are asked for."""
-    with TemporaryDirectory() as folder:
-        model = shap_ext.RemoteModel(lambda x: [1.0] * len(x), memory=Path(folder), name="a")
-        for row in rows:
-            model(np.array([[row]], dtype=object))
-        return model.usage.rows
-
-
 REMOTE = [
     *(
         Row(f"a server's {fault}, three times",
@@ -983,9 +966,6 @@ REMOTE = [
             (lambda x: [None if row[0] == PAID[1, 0] else 1.0 for row in x], "NaN .* for row 1"),
         )
     ),
-    Row("a cost that is a function", lambda: shap_ext.RemoteModel(wave, cost=NO_COST),
-        refuses(TYPE, "cost must be a positive number")),
-    Row("1, 1.0 and '1' in a memory", partial(alike, 1, 1.0, "1", 1), equals(3)),
 ]  # fmt: skip
 
 # --- importance, and features that depend on each other ---

@@ -402,7 +402,6 @@ TRADE_OFF = {**OF_TWO, "weights": "trade_off", "neighbourhood": Neighbourhood(0.
             "complexity_weight must be a fin",
         ),
         (AVA, {"masker": None}, None, "dataset= is needed"),
-        (AVA, {"dataset": DATA, "n_neighbors": 21}, None, "20 rows"),
         (AVA, {"dataset": DATA, "explainer": 3}, None, "explainer must be"),
         (AVA, {"dataset": DATA, "explainer": doubled}, {"X": X[:, :3]}, "3 numbers.* data hold 4"),
     ],

@@ -214,7 +214,6 @@ FIVE, TEXTS = DATA[:5], pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
             lambda: criteria.masked_log_odds(VALUES, probability, X, X, value_function="raw"),
             "'log_probability'",
         ),
-        (lambda: criteria.faithfulness(VALUES, curved_columns, X, X), "1 outputs, but the model"),
         (lambda: criteria.mse_v(MODEL, FIVE, ROWS[:1]), "at least two rows and two features"),
         (
             lambda: criteria.mse_v(MODEL, FIVE, ROWS) - criteria.mse_v(MODEL, FIVE, ROWS[:3]),

@@ -143,7 +143,6 @@ def test_images_by_quadrants_superpixels_and_the_masker():
         ("line", InvalidArgumentTypeError, "hierarchy must be nested lists"),
         ([], InvalidArgumentError, "hierarchy is empty"),
         (np.zeros((4, 2)), InvalidArgumentError, "must have four columns"),
-        (np.zeros((3, 4)), InvalidArgumentError, "joins node 0 twice"),
         ([["Feature 0"], [9]], InvalidArgumentError, "unknown player, 9"),
         ([np.zeros(5), np.zeros(5)], InvalidArgumentTypeError, "must hold whole numbers"),
         ([np.zeros(4, int)], InvalidArgumentError, "does not broadcast"),
