@@ -66,7 +66,7 @@ def matrices(estimate):
 
 
 @each_index
-@pytest.mark.parametrize("n_players", [2, 3, 6])
+@pytest.mark.parametrize("n_players", [1, 2, 3, 6])
 def test_enumeration_is_exact(index, n_players):
     game = random_game(n_players, n_rows=2, n_outputs=3)
     estimate = estimated(game, core.Exact(), index, budget=2**n_players)
@@ -80,12 +80,6 @@ def test_every_estimator_is_exact_where_all_coalitions_are_known(row):
     game = random_game(5, n_rows=2)
     estimate = estimated(game, row.build(), budget=32)
     np.testing.assert_allclose(matrices(estimate), true_matrices(game, "shapley"), atol=1e-10)
-
-
-def test_one_player_has_no_interactions():
-    estimate = estimated(random_game(1), core.Exact(), budget=2)
-    assert estimate.interactions.values.shape == (1, 0, 1)
-    np.testing.assert_allclose(matrices(estimate)[:, 0], estimate.values)
 
 
 def able(index):

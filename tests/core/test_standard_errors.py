@@ -51,12 +51,6 @@ def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
         assert fewest < held < most
 
 
-@over(ESTIMATORS)
-def test_errors_are_zero_where_every_coalition_is_evaluated(row):
-    result = row.estimate(random_game(6), budget=64, with_errors=True)
-    assert (result.standard_errors == 0).all()
-
-
 @over(
     [row for row in ESTIMATORS if row.options.get("complement") != "none" and row.exact_on_additive]
 )

@@ -19,6 +19,7 @@ def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
     plain = row.estimate(game, BUDGET, seed=4, with_errors=True)
     traced = row.estimate(game, BUDGET, seed=4, trace=True)
     trace = traced.trace
+    assert plain.trace is None
     np.testing.assert_array_equal(traced.values, plain.values)
     np.testing.assert_array_equal(traced.evaluations, plain.evaluations)
     assert traced.check_evaluations == plain.check_evaluations
@@ -76,8 +77,3 @@ def test_enumerated_rows_have_one_point():
     trace = core.estimate(random_game(5, n_rows=2), core.OddGP(), settings).trace
     assert (trace.evaluations[:, -1] == 32).all()
     assert (trace.evaluations[:, :-1] == 0).all()
-
-
-def test_without_the_setting_there_is_no_trace():
-    settings = core.Settings(seed=0, budget=BUDGET)
-    assert core.estimate(smooth_game(N_PLAYERS), core.OddGP(), settings).trace is None

@@ -61,6 +61,7 @@ def test_exact_where_the_budget_pays_for_all_coalitions(row, budget):
     game = random_game(M, n_rows=2, n_outputs=2)
     result = row.estimate(game, budget=budget)
     np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
+    assert (result.standard_errors == 0).all()
     assert result.evaluations.tolist() == [FULL, FULL]
 
 

@@ -173,16 +173,6 @@ def test_one_row_of_a_frame_has_its_types():
     assert one.values.shape == (4,) and one.feature_names == list("abcd")
 
 
-# Links and names
-
-
-def test_unknown_algorithms_are_refused_with_all_names_that_are_known():
-    with pytest.raises(ValueError, match="Unknown algorithm type passed") as raised:
-        build(name="sheer")
-    for name in (*shap_ext.algorithms(), "permutation", "partition", "tree"):
-        assert f" {name}" in str(raised.value), name
-
-
 # Members of aggregates
 
 

@@ -45,8 +45,10 @@ def test_case_hyphen_and_underscore_do_not_matter(name):
 
 @pytest.mark.parametrize("name", ["random order", "shear2", "she", "", "Exact", "sheär"])
 def test_unknown_names_are_still_refused_by_shap(name):
-    with pytest.raises(InvalidAlgorithmError, match="Unknown algorithm type passed"):
+    with pytest.raises(InvalidAlgorithmError, match="Unknown algorithm type passed") as raised:
         shap.Explainer(curved, BACKGROUND, algorithm=name)
+    for known in (*shap_ext.algorithms(), "permutation", "partition", "tree"):
+        assert f" {known}" in str(raised.value), known
 
 
 def test_everything_given_arrives():
