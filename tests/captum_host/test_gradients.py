@@ -64,11 +64,13 @@ def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coaliti
 def test_pairs_by_gradients_err_less_than_by_values_alone_and_bars_hold(index):
     net, x = network(nn.GELU), examples(3)
     found = {}
-    for gradients, n_samples in ((True, 100), (False, 100), (False, 12000)):
+    for gradients, n_samples in ((True, 100), (False, 100), (True, 10), (False, 12000)):
         method = OddGP(net, gradients=gradients, seed=0)
         method.interactions(x, target=0, index=index, n_samples=n_samples)
         found[gradients, n_samples] = method.last_estimate
     truth = found.pop((False, 12000)).interactions.values
+    of_ends = found.pop((True, 10)).interactions  # without any other values
+    assert np.isfinite(of_ends.standard_errors).all()
     by_gradients, by_values = (
         np.abs(one.interactions.values - truth).sum() for one in found.values()
     )
