@@ -93,6 +93,25 @@ def test_pairs_by_gradients_have_the_scale_of_the_game(scale):
     torch.testing.assert_close(off_diagonal, expected, rtol=0.1, atol=0.1 * scale)
 
 
+def test_bars_of_games_of_pairs_hold_where_few_gradients_tell_them():
+    held = []
+    for seed in range(5):
+        torch.manual_seed(seed)
+        x, weights = torch.randn(1, 10).double(), torch.randn(10, 10).double().triu(1)
+
+        def game(rows, weights=weights):
+            return ((rows @ weights) * rows).sum(dim=1) + rows.sum(dim=1)
+
+        truth = (weights * x * x.mT)[np.triu_indices(10, 1)].numpy()
+        for n_samples in (20, 30, 45):
+            method = OddGP(game, gradients=True, seed=seed)
+            method.interactions(x, n_samples=n_samples)
+            found = method.last_estimate.interactions
+            errors = np.abs(found.values - truth[None, :, None])
+            held.append((errors <= 4 * found.standard_errors).mean())
+    assert np.mean(held) > 0.75
+
+
 class Counted:
     """Counts the rows of passes with and without gradients."""
 
