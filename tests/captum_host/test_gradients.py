@@ -70,7 +70,7 @@ def test_pairs_by_gradients_err_less_than_by_values_alone_and_bars_hold(index):
         found[gradients, n_samples] = method.last_estimate
     truth = found.pop((False, 12000)).interactions.values
     of_ends = found.pop((True, 10)).interactions  # without any other values
-    assert np.isfinite(of_ends.standard_errors).all()
+    assert (np.abs(of_ends.values - truth) <= 4 * of_ends.standard_errors).mean() > 0.8
     by_gradients, by_values = (
         np.abs(one.interactions.values - truth).sum() for one in found.values()
     )

@@ -343,7 +343,9 @@ def joint_posterior(readings: Readings, index: Index) -> Joint:
     networks .93 to .99 by either.
     """
     first = GradientPrior(readings.first(_MOST_VALUES, _MOST_GRADIENTS))
-    h = maximised(first, first.start, _STEPS).h
+    h = first.start
+    if len(readings.points) > 1:  # which one does not tell
+        h = maximised(first, h, _STEPS).h
     prior, n_values, parity = GradientPrior(readings), len(readings.values), readings.parity
     factor, noise = factored(prior.covariance(h)), prior.prior.variances(h).noise
     whitened = lapack.dtrtrs(factor, prior.values, lower=1)[0]
@@ -372,7 +374,7 @@ def solved(readings: Readings, index: Index) -> Average:
 
     From more values than players on, those of the process without gradients are mixed in, by the
     errors of both at left-out values. Of an even part, the ends alone do not tell pairs from
-    curves, so that their gradients do not count.
+    curves, so that their gradients do not count beside values.
     """
     n_values, n_players = readings.signs.shape
     parity, zeros = readings.parity, np.zeros(index.n_sets)
