@@ -64,11 +64,13 @@ def test_groups_of_several_inputs_arguments_and_targets_are_those_of_all_coaliti
 def test_pairs_by_gradients_err_less_than_by_values_alone_and_bars_hold(index):
     net, x = network(nn.GELU), examples(3)
     found = {}
-    for gradients, n_samples in ((True, 100), (False, 100), (False, 12000)):
+    for gradients, n_samples in ((True, 100), (False, 100), (True, 10), (False, 12000)):
         method = OddGP(net, gradients=gradients, seed=0)
         method.interactions(x, target=0, index=index, n_samples=n_samples)
         found[gradients, n_samples] = method.last_estimate
     truth = found.pop((False, 12000)).interactions.values
+    of_ends = found.pop((True, 10)).interactions  # without any other values
+    assert (np.abs(of_ends.values - truth) <= 4 * of_ends.standard_errors).mean() > 0.8
     by_gradients, by_values = (
         np.abs(one.interactions.values - truth).sum() for one in found.values()
     )
@@ -89,6 +91,25 @@ def test_pairs_by_gradients_have_the_scale_of_the_game(scale):
     expected = scale * (expected + expected.mT)
     off_diagonal = found - torch.diag_embed(found.diagonal(dim1=1, dim2=2))
     torch.testing.assert_close(off_diagonal, expected, rtol=0.1, atol=0.1 * scale)
+
+
+def test_bars_of_games_of_pairs_hold_where_few_gradients_tell_them():
+    held = []
+    for seed in range(5):
+        torch.manual_seed(seed)
+        x, weights = torch.randn(1, 10).double(), torch.randn(10, 10).double().triu(1)
+
+        def game(rows, weights=weights):
+            return ((rows @ weights) * rows).sum(dim=1) + rows.sum(dim=1)
+
+        truth = (weights * x * x.mT)[np.triu_indices(10, 1)].numpy()
+        for n_samples in (20, 30, 45):
+            method = OddGP(game, gradients=True, seed=seed)
+            method.interactions(x, n_samples=n_samples)
+            found = method.last_estimate.interactions
+            errors = np.abs(found.values - truth[None, :, None])
+            held.append((errors <= 4 * found.standard_errors).mean())
+    assert np.mean(held) > 0.75
 
 
 class Counted:

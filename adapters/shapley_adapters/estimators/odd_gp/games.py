@@ -187,7 +187,8 @@ def of_fit(fit: Fit, index: Index, others: FloatArray | None) -> Posterior:
 def differences(evens: FloatArray) -> FloatArray:
     """Return the even parts, (R, n, K), less the first of each game; 0 where that is rounding."""
     differences = evens - evens[:, :1]
-    sizes = np.sqrt((differences[:, 1:] ** 2).mean(axis=1, keepdims=True))
+    squares = (differences[:, 1:] ** 2).sum(axis=1, keepdims=True)
+    sizes = np.sqrt(squares / max(1, evens.shape[1] - 1))
     rounding = 2 * np.finfo(float).eps * np.abs(evens).max(axis=1, keepdims=True)
     return np.where(sizes > rounding, differences, 0.0)
 

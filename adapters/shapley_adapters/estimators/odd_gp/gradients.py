@@ -27,7 +27,7 @@ from scipy.linalg import lapack
 
 from ...array_types import CoalitionArray, FloatArray, ValueArray
 from ...errors import BudgetError
-from ...interactions.indices import Index, single_players
+from ...interactions.indices import Index
 from ...workers import map_in_threads
 from ..pair_folds import CoalitionDraws
 from ..protocol import Passes
@@ -311,7 +311,7 @@ class GradientPrior:
         weights = index.weights_of_part(readings.signs > 0, parity)
         of_values += at.noise * prior.noise_shape[:, None] * weights
         variances = variances + at.noise * index.sums_of_squares(parity)
-        of_point = self._with_path if index is single_players(prior.n_players) else self._with_index
+        of_point = self._with_path if index.parts[0].size == 1 else self._with_index
         of_points = [of_point(at, point, index) for point in readings.points]  # bounds the memory
         return np.concatenate([of_values, *of_points]), variances
 
@@ -334,9 +334,18 @@ class GradientPrior:
 
 
 def joint_posterior(readings: Readings, index: Index) -> Joint:
-    """Return the posterior of averages of a game, given its values and gradients."""
+    """Return the posterior of averages of a game, given its values and gradients.
+
+    The scale of errors is, for single players, that of left-out values and gradients; for pairs,
+    that of the evidence: gradients of the two players of a pair predict each other, so that those
+    left out tell of noise alone. With ten players and 1.5 to 4.5 evaluations of each, 95 %
+    intervals of eight games of pairs hold .18 to .55 by these and .73 to .92 by the evidence, of 24
+    networks .93 to .99 by either.
+    """
     first = GradientPrior(readings.first(_MOST_VALUES, _MOST_GRADIENTS))
-    h = maximised(first, first.start, _STEPS).h
+    h = first.start
+    if len(readings.points) > 1:  # which one does not tell
+        h = maximised(first, h, _STEPS).h
     prior, n_values, parity = GradientPrior(readings), len(readings.values), readings.parity
     factor, noise = factored(prior.covariance(h)), prior.prior.variances(h).noise
     whitened = lapack.dtrtrs(factor, prior.values, lower=1)[0]
@@ -351,9 +360,11 @@ def joint_posterior(readings: Readings, index: Index) -> Joint:
         variances.append(np.maximum(of_block, noise * np.maximum(unknown, 0)))
     inverse = lapack.dtrtri(factor, lower=1)[0]
     precision, alpha = (inverse**2).sum(axis=0), inverse.T @ whitened
-    surprises = alpha**2 / precision
-    surprise = surprises[1:n_values].sum() + _VALUES_OF_SCALE * surprises[n_values:].mean()
-    scale = surprise / (n_values - 1 + _VALUES_OF_SCALE)
+    scale = (whitened**2).mean()
+    if index.parts[0].size == 1:
+        surprises = alpha**2 / precision
+        surprise = surprises[1:n_values].sum() + _VALUES_OF_SCALE * surprises[n_values:].mean()
+        scale = surprise / (n_values - 1 + _VALUES_OF_SCALE)
     left_out = (alpha / precision)[1:n_values]
     return Joint(np.concatenate(means), scale * np.concatenate(variances), left_out)
 
@@ -363,7 +374,7 @@ def solved(readings: Readings, index: Index) -> Average:
 
     From more values than players on, those of the process without gradients are mixed in, by the
     errors of both at left-out values. Of an even part, the ends alone do not tell pairs from
-    curves, so that their gradients do not count.
+    curves, so that their gradients do not count beside values.
     """
     n_values, n_players = readings.signs.shape
     parity, zeros = readings.parity, np.zeros(index.n_sets)
