@@ -83,21 +83,6 @@ def test_no_explained_warning_is_gone():
     assert gone == []
 
 
-def test_sentences_of_messages_are_short():
-    """At most 25 words. Docstrings, the examples in them, and pages do not count."""
-    too_long = []
-    for path in SOURCES:
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documented:
-                text = template(node)
-                if ">>>" not in text and "<html" not in text:
-                    sentences = re.split(r"(?<=[.!?])\s+", text)
-                    too_long += [(path.name, each) for each in sentences if len(each.split()) > 25]
-    assert too_long == []
-
-
 @pytest.mark.parametrize(
     "module",
     [
