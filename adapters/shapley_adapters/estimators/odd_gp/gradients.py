@@ -3,8 +3,9 @@
 A game that is differentiable in degrees of presence m, from 0 to 1, says in one backward pass
 ∂F/∂m_j of all players. With z = 2m − 1 between −1 and 1, f(z) = Σ_T c_T Π_{j∈T} z_j is the game's
 multilinear extension, and 2 ∂f/∂z_j what a player adds there: at a coalition, D_j f(z) =
-f(z with z_j = 1) − f(z with z_j = −1). With the mean over z and −z, it is one of the odd part. The
-kernel of `Prior` is a sum of products over the players, so that its derivatives are, too.
+f(z with z_j = 1) − f(z with z_j = −1). The mean over z and −z is one of the odd part, half of the
+difference one of the even part, which tells interactions of pairs. The kernel of `Prior` is a sum
+of products over the players, so that its derivatives are, too.
 
 On the path on which all players are present by the same degree, z = (s, …, s), the average of
 2 ∂f/∂z_j is the Shapley value: these readings are what integrated gradients sum up. But a network
@@ -46,8 +47,9 @@ MOST_PLAYERS = 512
 
 _LOG_COMPONENTS, _SD_COMPONENTS = math.log(5e-3), 4.0
 """Centre and standard deviation of the logarithms of the variances of larger sets and of the noise
-of values. Few gradients tell these, few values do not: with centres as low as those of `Prior`,
-errors are 1.2 times as large at one and two evaluations a player."""
+of values; in an even part, of that noise alone. Few gradients tell these, few values do not: with
+centres as low as those of `Prior`, errors are 1.2 times as large at one and two evaluations a
+player."""
 
 _LOG_ERRORS, _SD_ERRORS = np.log([0.1, 0.1, 0.007, 0.007]), np.array([2.0, 2.0, 1.0, 2.0])
 _SD_SHARE = 0.8
