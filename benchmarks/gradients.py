@@ -21,7 +21,6 @@ import pages
 import pandas as pd
 import torch
 from games import FloatArray, all_coalitions, converged, relative_error, share_inside
-from scipy.special import stdtrit
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -33,6 +32,7 @@ from torch import nn
 from captum_ext import OddGP
 from shapley_adapters.interactions.enumeration import enumerated
 from shapley_adapters.interactions.result import InteractionRequest
+from shapley_adapters.pipeline.result import quantiles
 
 GROUPS, OF_PAIRS = 16, (1.5, 2, 3, 4, 6, 12)
 BUDGETS = (0.25, 0.5, 1, 2, 3, 4, 8, 16)
@@ -229,7 +229,7 @@ def cells_of_pairs(name: str, seed: int, n_rows: int) -> Iterator[tuple[Any, ...
             explainer.interactions(one, n_samples=round(budget * GROUPS), **arguments)
             found = explainer.last_estimate
             pairs, freedom = found.interactions, found.degrees_of_freedom
-            widths = stdtrit(pairs.freedom(freedom), 0.975) * pairs.standard_errors
+            widths = quantiles(0.95, pairs.freedom(freedom)) * pairs.standard_errors
             held = (np.abs(pairs.values - exact) <= widths).mean()
             yield budget, method, relative_error(pairs.values, exact), held, found.seconds.own
 

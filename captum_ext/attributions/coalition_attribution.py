@@ -620,10 +620,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             "perturbations_per_eval": perturbations_per_eval,
             "calls_in_flight": self._calls_in_flight,
         }
-        if isinstance(baselines, tuple) and len(baselines) == 1:  # as of inputs in a tuple
-            baselines = (
-                baselines[0] if isinstance(baselines[0], ConditionalBaselines) else baselines
-            )
+        match baselines:
+            case (ConditionalBaselines() as only,):  # as of inputs in a tuple
+                baselines = only
         if isinstance(baselines, ConditionalBaselines):
             game: ForwardFunctionGame = ConditionalGame(
                 **common, baselines=baselines.baselines_of(tensors), draws=baselines.draws

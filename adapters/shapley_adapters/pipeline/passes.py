@@ -25,10 +25,9 @@ def usable(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimat
     """Return the estimator of a call, which uses values alone where gradients may not be of use."""
     if estimator.values_alone is None:
         return estimator
-    # In training mode, values may be random. Interactions have gradients where these are required.
+    # In training mode, values may be random.
     has_obstacle = game.is_in_training_mode or game.derivative_obstacle is not None
-    needs_values = has_obstacle or settings.interactions or _needs_values(game, settings)
-    return estimator.values_alone if needs_values else estimator
+    return estimator.values_alone if has_obstacle or _needs_values(game, settings) else estimator
 
 
 def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
@@ -39,9 +38,7 @@ def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
     asked, game = (estimator.candidates or (estimator,))[0], run.game
     budgets = {n: of.limit for n, of in run.budgets.items() if n and not of.enumerates_now}
     are_wanted = any(asked.uses_gradients(*of_size) for of_size in budgets.items())
-    if asked.values_alone is None or not are_wanted or run.settings.interactions is not None:
-        return ""
-    if _needs_values(game, run.settings):
+    if asked.values_alone is None or not are_wanted or _needs_values(game, run.settings):
         return ""
     in_the_way = "the model is in training mode" if game.is_in_training_mode else None
     in_the_way = in_the_way or game.derivative_obstacle
@@ -50,18 +47,21 @@ def obstacle_to_gradients(run: Run, estimator: Estimator[Any]) -> str:
 
 def refuse_what_needs_values(game: Game, settings: Settings) -> None:
     """Refuse calls for which gradients say nothing, before anything is evaluated."""
-    if name := _needs_values(game, settings):
+    if name := _needs_values(game, settings, are_required=True):
         raise InvalidArgumentError(f"gradients cannot be used with {name}. Leave out one of them.")
     if game.derivative_obstacle is not None:
         raise DerivativeError(f"There are no gradients: {game.derivative_obstacle}.")
 
 
-def _needs_values(game: Game, settings: Settings) -> str:
-    """Return what gradients say nothing for; "" if there is nothing."""
+def _needs_values(game: Game, settings: Settings, are_required: bool = False) -> str:
+    """Return what gradients say nothing for; "" if there is nothing.
+
+    For pairs, they say less than values in some networks, so that they have to be required.
+    """
     wanted = settings.interactions
     needs_values = {
         "semivalues": wanted is not None and wanted.are_semivalues,
-        "interactions of sets": wanted is not None and wanted.kind == "sets",
+        "interactions of sets": wanted is not None and not (wanted.are_pairs and are_required),
         "graph": settings.graph is not None,
         "repeats": settings.n_repeats > 1,
         "max_model_rows": settings.saves_rows

@@ -8,10 +8,10 @@ say anything:
 * they would not, as in games that change only where few or nearly all players are present: all
   players are shared out into as many small blocks as find room with their complements.
 
-With two, of which two in all are the ends, halves have their complements, which make games of pairs
-exact. Drawn games with 6 to 120 players err .7 times as much as with an order and its reverse,
-fitted models .9 times; .7 times as much as with halves alone, but 1.5 to 3 times in sigmoids that
-have no even part.
+With two, the ends included, halves have their complements, which make games of pairs nearly exact.
+Drawn games with 6 to 120 players err .7 times as much as with an order and its reverse, fitted
+models .9 times; .7 times as much as with halves alone, but 1.5 to 3 times in sigmoids that have no
+even part.
 
 From two on, coalitions have their complements: single players first, which make games of pairs
 exact. With more pairs, the first ones are single players and halves, and say whether the effects of
@@ -92,7 +92,7 @@ _COUNTED = 24
 def chosen_values(n_players: int, n_values: int, rng: np.random.Generator) -> CoalitionArray:
     """Return coalitions, (n, M): halves, and then some of a random size, or all complements."""
     halves = chosen_halves(n_players, n_values, rng)
-    if are_pairs(n_players - 1, n_values):  # which make games of pairs exact, with the ends
+    if have_complements(n_players, n_values):
         halves = _most_different(halves, halves[:0])[: (n_values + 1) // 2]
         group = np.tile(np.arange(len(halves)) // _FIRST_HALVES, 2)
         return np.concatenate([halves, ~halves])[np.argsort(group, kind="stable")][:n_values]
@@ -125,6 +125,11 @@ def chosen_halves(n_players: int, n_values: int, rng: np.random.Generator) -> Co
         if len(rows) >= n_values:
             break
     return rows[:n_values]
+
+
+def have_complements(n_players: int, n_values: int) -> bool:
+    """Return whether so many evaluations, with the ends, pay for a half and its complement each."""
+    return n_values + 2 >= 2 * n_players
 
 
 def are_pairs(n_players: int, n_values: int) -> bool:

@@ -36,6 +36,7 @@ from .design import (
     effects_are_alike,
     halves_count_most,
     halves_say_little,
+    have_complements,
     may_take_twos,
     n_before_blocks,
     n_before_choice,
@@ -477,7 +478,7 @@ class OddGP(Estimator[OddDesign]):
         variances = found.variances
         if draws.is_paired:
             variances = variances + _variances_of_jumps(design, values, games, index)
-        elif are_pairs(index.n_sets - 1, len(draws.members)):
+        elif have_complements(index.n_sets, len(draws.members)):
             # As many pairs as players, the ends included, do not tell larger odd sets from these.
             variances = variances + ODD_SHARE * (means**2).mean(axis=1, keepdims=True)
         standard_errors = np.sqrt(variances)
@@ -522,17 +523,14 @@ class OddGP(Estimator[OddDesign]):
         """Return the posterior of the interactions: their means and standard deviations."""
         n_players = design.draws.members.shape[1]
         index = request.index(n_players)
-        parts = [
-            posteriors(
-                _games_of_part(design, values, parity, value_errors, _MOST_VALUES_OF_PAIRS),
-                index,
-                WEIGHTS[self.weights],
-            )
-            if design.passes is None
-            else solution_of_rows(design.passes, design.draws, values, index, parity)
-            for parity in (EVEN, ODD)
-            if index.has_parity(parity)
-        ]
+
+        def of_part(parity: int) -> Posterior:
+            if design.passes is not None:
+                return solution_of_rows(design.passes, design.draws, values, index, parity)
+            games = _games_of_part(design, values, parity, value_errors, _MOST_VALUES_OF_PAIRS)
+            return posteriors(games, index, WEIGHTS[self.weights])
+
+        parts = [of_part(parity) for parity in (EVEN, ODD) if index.has_parity(parity)]
         means = np.sum([part.means for part in parts], axis=0)
         variances = np.sum([part.variances for part in parts], axis=0)
         if request.are_semivalues and len(design.draws.members) < n_players:

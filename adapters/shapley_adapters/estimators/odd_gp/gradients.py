@@ -179,7 +179,7 @@ class GradientPrior:
     """The prior of values and gradients, as a function of its hyperparameters.
 
     These are those of `Prior`; then the players' log shares in the errors of gradients, (M,), and
-    the log variances of the four kinds of these.
+    the log variances of the kinds of these: four, or two of an even part.
     """
 
     def __init__(self, readings: Readings) -> None:
@@ -209,7 +209,7 @@ class GradientPrior:
         self.values = np.concatenate([readings.values, readings.gradients.ravel()])
 
     def errors(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the players' shares in the errors, (M,), and the variances of each kind, (4,)."""
+        """Return the players' shares in the errors, (M,), and the variances of each kind."""
         n_kinds, n_players = len(self.kinds), self.prior.n_players
         shares = np.exp(h[-n_kinds - n_players : -n_kinds])
         return shares / shares.sum(), 4 * np.exp(h[-n_kinds:])
@@ -441,8 +441,8 @@ def _sizes(
 ) -> tuple[int, int]:
     """Return how many pairs have gradients, and how many only values, beside the middle.
 
-    Gradients get so many evaluations a player, or all where that is more, which is `planned` where
-    a tolerance may end the row earlier.
+    Gradients get half an evaluation a player, for pairs four, or all where that is more, which is
+    `planned` where a tolerance may end the row earlier.
     """
     each, planned = Passes.cost(n_outputs), planned or budget
     of_gradients, most_passes = _OF_PAIRS if for_pairs else _OF_SINGLE_PLAYERS
