@@ -68,8 +68,7 @@ def solve_near_one(
     is_scaled = exponents.any()
     if is_scaled:
         values = np.ldexp(values, -exponents)
-        if design.passes is not None:
-            design = replace(design, passes=design.passes.at_scale(exponents))
+        design = _at_scale(design, exponents)
     if errors is None:
         solution = estimator.solve(design, values)
     else:
@@ -84,6 +83,13 @@ def solve_near_one(
         standard_errors=np.ldexp(solution.standard_errors, exponents),
         union_errors=None if unions is None else np.ldexp(unions, exponents),
     )
+
+
+def _at_scale(design: Any, exponents: IntArray) -> Any:
+    """Return a design with the passes of values times 2 to minus these powers."""
+    if design.passes is None:
+        return design
+    return replace(design, passes=design.passes.at_scale(exponents))
 
 
 @dataclass(frozen=True)
@@ -243,8 +249,7 @@ def record_interactions(
     is_scaled = bool(index.parts) and exponents.any()
     if is_scaled:
         values, errors = np.ldexp(values, -exponents), np.ldexp(errors, -exponents)
-        if design.passes is not None:
-            design = replace(design, passes=design.passes.at_scale(exponents))
+        design = _at_scale(design, exponents)
         value_errors = value_errors and value_errors.at_scale(exponents)
     if not index.parts:
         found = SetSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
