@@ -3,7 +3,7 @@
 from captum.metrics import infidelity
 from torch import Tensor
 
-from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
 from shapley_adapters.games.value_functions import ValueFunctionOrName
 
 from .aggregates.judged_attributions import sensitivity
@@ -20,7 +20,6 @@ __all__ = [
     "deletion_curve",
     "energy_score",
     "faithfulness",
-    "fit_errors",
     "infidelity",
     "insertion_curve",
     "masked_log_odds",

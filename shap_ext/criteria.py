@@ -9,7 +9,7 @@ from functools import partial
 from shap.links import identity
 
 import shapley_adapters.criteria as core
-from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
 from shapley_adapters.criteria.hosted import hosted
 
 from .explainers import judged_explanations as judged
@@ -25,7 +25,6 @@ __all__ = [
     "deletion_curve",
     "energy_score",
     "faithfulness",
-    "fit_errors",
     "insertion_curve",
     "masked_log_odds",
     "monotonicity",

@@ -1,7 +1,7 @@
 """What type checkers and editors read; tests/test_public_signatures.py writes the functions."""
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity, fit_errors
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
 from shapley_adapters.games.value_functions import ValueFunctionOrName
 
 from .argument_types import Explanation, Groups, Link, Masker, Model, Rows, Values
@@ -17,7 +17,6 @@ __all__ = [
     "deletion_curve",
     "energy_score",
     "faithfulness",
-    "fit_errors",
     "insertion_curve",
     "masked_log_odds",
     "monotonicity",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from shapley_adapters.conditional.draws import ConditionalDraws
+from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from shapley_adapters.conditional.draws import ConditionalDraws, RowDraws
+from shapley_adapters.conditional.refits import N_FITS
 from shapley_adapters.games.evaluation import in_double_precision
 from shapley_adapters.games.game import WrappedGame
 from shapley_adapters.games.value_functions import Reduction
@@ -37,6 +39,11 @@ class ConditionalGame(ForwardFunctionGame):
         table = array_of(self.inputs[0]).reshape(self.n_rows, -1)
         self._draws_of_rows = [self.draws.of_row(row) for row in table]
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether the distribution knows the draws of other fits."""
+        return self.draws.log_ratios is not None
+
     def active_players(self) -> BoolArray:
         """Return all players: whatever is present changes the distribution of the others."""
         return np.ones((self.n_rows, self.n_players), dtype=bool)
@@ -56,12 +63,10 @@ class ConditionalGame(ForwardFunctionGame):
         Without absent features, all draws are the same row of the forward function.
         """
         (inputs,), n_draws = self.inputs, self.baselines.n_draws
-        masks = self.groups.spread(coalitions, rows, 0).reshape(len(rows), -1)
+        masks = self._masks(rows, coalitions)
         table = np.empty((len(rows), n_draws, masks.shape[1]))
-        keys, members = np.unique(np.stack([rows, repeats]), axis=1, return_inverse=True)
-        for key, (row, repeat) in enumerate(keys.T):
-            pairs = np.flatnonzero(members.ravel() == key)
-            table[pairs] = self._draws_of_rows[row].repeated(int(repeat))(masks[pairs])
+        for pairs, draws in self._draws_of_pairs(rows, repeats):
+            table[pairs] = draws(masks[pairs])
         is_drawn = np.arange(n_draws) < np.where(masks.all(axis=1), 1, n_draws)[:, None]
         masked = torch.as_tensor(table[is_drawn]).reshape(-1, *inputs.shape[1:]).to(inputs)
         with torch.no_grad():
@@ -69,6 +74,28 @@ class ConditionalGame(ForwardFunctionGame):
         outputs = in_double_precision("forward_func", array_of(selected))
         places = np.cumsum(is_drawn).reshape(is_drawn.shape) - 1
         return outputs[places]
+
+    def log_ratios_of(
+        self, rows: IntArray, coalitions: CoalitionArray, repeats: IntArray
+    ) -> FloatArray:
+        """Return the logarithms of ratios of densities of each draw, (P, draws, F)."""
+        masks = self._masks(rows, coalitions)
+        ratios = np.empty((len(rows), self.baselines.n_draws, N_FITS))
+        for pairs, draws in self._draws_of_pairs(rows, repeats):
+            ratios[pairs] = draws.log_ratios(masks[pairs])
+        return ratios
+
+    def _masks(self, rows: IntArray, coalitions: CoalitionArray) -> BoolArray:
+        return self.groups.spread(coalitions, rows, 0).reshape(len(rows), -1)
+
+    def _draws_of_pairs(
+        self, rows: IntArray, repeats: IntArray
+    ) -> Iterator[tuple[IntArray, RowDraws]]:
+        """Yield the draws of each repetition of a row, and its pairs."""
+        keys, members = np.unique(np.stack([rows, repeats]), axis=1, return_inverse=True)
+        for key, (row, repeat) in enumerate(keys.T):
+            pairs = np.flatnonzero(members.ravel() == key)
+            yield pairs, self._draws_of_rows[row].repeated(int(repeat))
 
 
 @dataclass
@@ -97,6 +124,11 @@ class RepeatedExamples(WrappedGame):
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs, one for each class."""
         return reduce(self._outputs(rows, coalitions), rows)
+
+    def log_ratios(self, rows: IntArray, coalitions: CoalitionArray) -> FloatArray:
+        """Return the logarithms of ratios of densities of all draws, (P, D, F)."""
+        examples, repeats = np.divmod(rows, self.n_repeats)
+        return self.game.log_ratios_of(examples, coalitions, repeats)
 
     def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         examples, repeats = np.divmod(rows, self.n_repeats)

@@ -78,6 +78,20 @@ class MaskerGame(GameOfModel):
         return replace(self, rows=rows, players_of_rows=players)
 
     @property
+    def has_refits(self) -> bool:
+        """Whether values are means of draws that tell how they depend on data."""
+        return self.rows[0].has_refits and self.average.link is shap.links.identity
+
+    def log_ratios(self, rows: IntArray, coalitions: CoalitionArray) -> FloatArray:
+        """Return the logarithms of ratios of densities of all draws, (P, D, F)."""
+        members = [(row, np.flatnonzero(rows == row)) for row in np.unique(rows)]
+        ratios: list[FloatArray] = []
+        for row, pairs in members:
+            drawn_row: Any = self.rows[row]
+            ratios.append(drawn_row.log_ratios(coalitions[pairs][:, self.players_of_rows[row]]))
+        return np.concatenate(ratios)[np.argsort(np.concatenate([pairs for _, pairs in members]))]
+
+    @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations fill a batch of bounded memory, computed from one masked row."""
         return min(_MAX_EVALUATIONS, rows_per_batch(self._bytes_each()))

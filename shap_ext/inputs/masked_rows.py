@@ -129,6 +129,11 @@ class MaskedRow:
         """Length of the mask."""
         return int(sum(np.prod(mask.shape) for mask in self.masks))
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether `log_ratios(masks)` says how masked rows depend on data, as those of a game."""
+        return False
+
     def null_entries(self) -> BoolArray:
         """Return which entries of the mask change nothing, because masked values are equal."""
         return np.zeros(self.n_entries, dtype=bool)

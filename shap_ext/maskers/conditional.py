@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shapley_adapters.array_types import BoolArray
+from shapley_adapters.array_types import BoolArray, FloatArray
 from shapley_adapters.conditional import hosted
 from shapley_adapters.conditional.draws import ConditionalDistribution, RowDraws, checked_draws
 from shapley_adapters.errors import InvalidArgumentError
@@ -176,6 +176,15 @@ class DrawnRow(MaskedRow):
         """Return the row with the draws of another repetition."""
         return replace(self, draws=self.draws.repeated(repeat))
 
+    @property
+    def has_refits(self) -> bool:
+        """Whether the distribution knows the draws of other fits."""
+        return self.draws.draws.log_ratios is not None
+
+    def log_ratios(self, masks: Mask) -> FloatArray:
+        """Return those of the draws of masks, (P, K, F)."""
+        return self.draws.log_ratios(masks)
+
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
         """Return one masked row for each draw."""
         (inputs,) = self.masked(mask[None])
@@ -218,6 +227,10 @@ class SplitRow(DrawnRow):
         """Two entries per feature, with the row for both of them."""
         names = [f"{name}, {part}" for part in ("direct", "indirect") for name in self.columns]
         return [InputMask((len(names),), names, np.tile(self.draws.row, 2))]
+
+    def log_ratios(self, masks: Mask) -> FloatArray:
+        """Return those of the draws given the present features, whatever of these is shown."""
+        return super().log_ratios(np.split(masks, 2, axis=1)[1])
 
     def _drawn(self, masks: Mask) -> npt.NDArray[Any]:
         is_shown, is_given = np.split(masks, 2, axis=1)

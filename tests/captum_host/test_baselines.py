@@ -298,6 +298,9 @@ def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
     explainer = shap.Explainer(MODEL, masker, algorithm=algorithm, seed=0)
     other = explainer(data[:2], max_evals=budget or "auto", silent=True)
     np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
+    fits = made.last_estimate.fit_errors, explainer.last_estimate.fit_errors
+    np.testing.assert_allclose(*fits, rtol=1e-6)
+    assert (fits[0] > 0).all() == (name != "Sampled")
 
 
 def test_graphs_and_asymmetric_values_of_both_hosts():
@@ -365,9 +368,3 @@ def test_criteria_of_both_hosts():
     np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
     with pytest.raises(InvalidArgumentTypeError, match="baselines must be a distribution"):
         captum_ext.criteria.energy_score(FIRST, TENSOR)  # type: ignore[arg-type]
-
-
-def test_errors_of_the_fit_take_tensors():
-    found = captum_ext.criteria.fit_errors(lambda rows: rows.mean(dim=0), TENSOR, n_fits=50)
-    expected = TENSOR.std(dim=0).numpy() / np.sqrt(len(TENSOR))
-    np.testing.assert_allclose(found, expected, rtol=0.4)  # four standard errors of 10 %

@@ -157,12 +157,15 @@ def test_asymmetric_values_by_names_groups_and_draws():
 
 @pytest.mark.parametrize("budget", [26, 200], ids=["drawn", "all coalitions"])
 def test_intervals_hold_orders_and_draws(budget):
-    """30 rows of games of their own: the share inside has a standard error of at most .03."""
+    """30 rows of games of their own: the share inside has a standard error of at most .03.
+
+    Errors of the fit are known from 4 draws on.
+    """
     inside, tree = [], [(2, 0), (2, 1), (0, 3), (0, 4)]
     for seed in range(15):
         data, model = correlated_rows(200, N_FEATURES, seed), Quadratic(N_FEATURES, seed)
         explainer = shap_ext.AsymmetricExplainer(
-            model, Gaussian(data, draws=8, seed=seed), seed=seed, graph=tree
+            model, Gaussian(data, draws=3, seed=seed), seed=seed, graph=tree
         )
         explainer(data[:2], max_evals=budget, silent=True, error_bounds=True)
         low, high = explainer.last_estimate.interval()
@@ -177,11 +180,11 @@ def test_intervals_hold_orders_and_draws(budget):
 def test_what_is_left_after_all_coalitions_is_drawn_again(budget, few):
     """22 coalitions of this tree; intervals know how few tell the noise."""
     tree = [(2, 0), (2, 1), (0, 3), (0, 4)]
-    explainer = shap_ext.AsymmetricExplainer(MODEL, Gaussian(DATA, draws=8), seed=0, graph=tree)
+    explainer = shap_ext.AsymmetricExplainer(MODEL, Gaussian(DATA, draws=3), seed=0, graph=tree)
     explainer(ROWS, max_evals=budget, silent=True, error_bounds=True)
     estimate = explainer.last_estimate
-    assert (estimate.evaluations == 22).all()
-    assert (estimate.model_rows == 8 * (budget - 1) + 1).all()
+    assert (estimate.evaluations == 22).all() and not estimate.fit_errors.any()
+    assert (estimate.model_rows == 3 * (budget - 1) + 1).all()
     assert (estimate.degrees_of_freedom > 0).all() and (estimate.degrees_of_freedom <= few).all()
 
 

@@ -8,7 +8,7 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.maskers import Categorical, Copula, Empirical, Forest, Gaussian, Sampled
+from shap_ext.maskers import Categorical, Causal, Copula, Empirical, Forest, Gaussian, Sampled
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -18,6 +18,7 @@ from tests.helpers.brute_force import conditional_values, shapley_values
 from tests.helpers.conditional_games import (
     Quadratic,
     correlated_rows,
+    interventional_game,
     normal_game,
     normal_shapley_values,
 )
@@ -42,8 +43,9 @@ def test_values_of_a_normal_distribution():
     """The error of 2,048 points is a hundredth of that of the values."""
     exact = exact_values(MODEL)
     found, estimate = explained(Gaussian(DATA, draws=2048))
-    assert np.abs(found.values - exact).max() < 5 * estimate.standard_errors.max() + 1e-12
-    assert estimate.standard_errors.max() < 0.01 * np.abs(exact).mean()
+    of_draws = np.sqrt(estimate.standard_errors**2 - estimate.fit_errors**2)
+    assert np.abs(found.values - exact).max() < 5 * of_draws.max() + 1e-12
+    assert of_draws.max() < 0.01 * np.abs(exact).mean()
     assert np.ptp(found.base_values) == 0
     total = found.values.sum(axis=1) + found.base_values
     np.testing.assert_allclose(total, MODEL(ROWS), rtol=1e-10)
@@ -342,6 +344,47 @@ def test_a_function_of_the_user():
         explained(Sampled(lambda mask, row, n, rng: row[None], DATA, draws=256))
     with pytest.raises(InvalidArgumentTypeError, match="function must be callable"):
         Sampled(DATA, DATA)
+
+
+CAUSES = [(0, 1), 2, (3, 4, 5)]
+
+
+def of_causes(data):
+    moments = data.mean(axis=0), np.cov(data.T)
+    games = [
+        interventional_game(row, *moments, [[0, 1], [2], [3, 4, 5]], [False] * 3, MODEL.expected)
+        for row in ROWS
+    ]
+    return np.array([shapley_values(N_FEATURES, game) for game in games])
+
+
+def of_signs(data):
+    signs, outputs = np.sign(data[:, :3]), MODEL(np.sign(data) * SIGNED)
+    games = [conditional_values(lambda _: outputs, row, signs) for row in np.sign(ROWS[:, :3])]
+    return np.array([shapley_values(3, lambda s, game=game: float(game(s))) for game in games])
+
+
+SIGNED = np.arange(N_FEATURES) < 3
+OF_SIGNS = {"rows": np.sign(ROWS[:, :3]), "model": lambda x: MODEL(np.pad(x, ((0, 0), (0, 3))))}
+
+
+@pytest.mark.parametrize(
+    ("masker", "exact", "options"),
+    [
+        (Gaussian(DATA, draws=256), lambda data: exact_values(MODEL, data), {}),
+        (Causal(DATA, CAUSES, draws=256), of_causes, {}),
+        (Categorical(np.sign(DATA[:, :3]), draws=256), of_signs, OF_SIGNS),
+    ],
+)
+def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, options):
+    """By the bootstrap of exact values; 16 fits of one and 60 of the other leave some 15 %."""
+    rng = np.random.default_rng(0)
+    drawn = [exact(DATA[rng.integers(len(DATA), size=len(DATA))]) for _ in range(60)]
+    for algorithm, budget in (("enumeration", "auto"), ("oddgp", 60)):
+        _, estimate = explained(masker, algorithm, max_evals=budget, **options)
+        found, right = estimate.fit_errors[..., 0], np.std(drawn, axis=0)
+        assert 0.75 < np.sqrt((found**2).sum() / (right**2).sum()) < 1.33
+        assert (estimate.standard_errors >= estimate.fit_errors).all()
 
 
 def test_importance_of_drawn_values():

@@ -223,8 +223,6 @@ FIVE, TEXTS = DATA[:5], pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
         (lambda: criteria.energy_score(FIVE, ROWS[:, :3]), "X has 3 columns"),
         (lambda: criteria.energy_score(TEXTS, TEXTS), "must hold numbers"),
         (lambda: criteria.energy_score(lambda mask, x: x, ROWS), "masker must be a distribution"),
-        (lambda: criteria.fit_errors(DATA, DATA), "explain must be a function"),
-        (lambda: criteria.fit_errors(explained, DATA, n_fits=1), "n_fits=1; .* at least two fits"),
     ],
 )
 def test_bad_input(call, words):
@@ -267,33 +265,3 @@ def test_energy_scores_of_normal_draws_are_those_of_the_normal_distribution():
     errors = np.std(found, axis=0) / np.sqrt(60)
     assert (np.abs(np.mean(found, axis=0) - exact) < 4.5 * errors).all()
     assert errors.max() < 0.05
-
-
-def explained(data):
-    """Return the attributions of a linear model, whose conditional values follow from the fit."""
-    explainer = shap.Explainer(
-        lambda x: x @ [2.0, 0.0, 1.0], Gaussian(data, draws=16), algorithm="enumeration", seed=0
-    )
-    return explainer(np.array([[1.0, 2.0, -1.0]]), silent=True).values
-
-
-def test_errors_of_the_fit_are_those_of_repeated_data():
-    """The standard deviation over 60 data sets has an error of 9 %, that of 60 fits as much."""
-    rng = np.random.default_rng(0)
-    covariance = np.array([[1.0, 0.7, 0.2], [0.7, 1.0, 0.0], [0.2, 0.0, 1.0]])
-    sets = rng.multivariate_normal(np.zeros(3), covariance, (60, 200))
-    repeated = np.std([explained(data) for data in sets], axis=0, ddof=1)
-    found = criteria.fit_errors(explained, sets[0], n_fits=60)
-    np.testing.assert_allclose(found, repeated, rtol=0.4)
-    assert found.shape == (1, 3)
-    np.testing.assert_array_equal(found, criteria.fit_errors(explained, sets[0], n_fits=60))
-
-
-def test_errors_of_the_fit_take_frames():
-    data = np.random.default_rng(1).normal(size=(50, 2))
-    found = criteria.fit_errors(lambda rows: rows.mean(axis=0), data)
-    frame = pd.DataFrame(data)
-    np.testing.assert_allclose(criteria.fit_errors(lambda rows: rows.mean(), frame), found)
-    memory = np.empty(2)
-    reused = criteria.fit_errors(lambda rows: rows.mean(axis=0, out=memory), data)
-    np.testing.assert_array_equal(reused, found)

@@ -14,6 +14,7 @@ from ..arguments import checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.fingerprints import as_words, fingerprint
+from .refits import FEWEST_DRAWS, N_FITS
 
 _CACHE_BYTES = 2**27
 
@@ -147,13 +148,17 @@ Row = npt.NDArray[Any]
 """(D,): the values of a row, of any type that the distribution takes."""
 
 
+Filled = tuple[npt.NDArray[Any], Any]
+"""Rows, (P, K, D), and what is known of their draws beside them."""
+
+
 class ConditionalDistribution(Protocol):
     """The distribution of absent features given present ones, for all coalitions."""
 
-    def fill(self, row: Row, masks: BoolArray, points: FloatArray) -> npt.NDArray[Any]:
+    def fill(self, row: Row, masks: BoolArray, points: FloatArray) -> Filled:
         """Return rows, (P, K, D), with the present values of `row`, (D,), and absent ones drawn.
 
-        A pure function: all randomness is in the points.
+        And what `LogRatios` need to know of them. A pure function: all randomness is in the points.
 
         Parameters
         ----------
@@ -166,6 +171,13 @@ class ConditionalDistribution(Protocol):
         """
 
 
+LogRatios = Callable[[Row, BoolArray, Any], FloatArray]
+"""The logarithms of the densities of draws by F other fits, less those by this one, (P, K, F).
+
+To first order, and up to a constant of each coalition and fit. Arguments are the row, the masks,
+and what `fill` returned beside the draws."""
+
+
 @dataclass(frozen=True)
 class ConditionalDraws:
     """The draws of absent features of any row.
@@ -176,10 +188,13 @@ class ConditionalDraws:
         Their distribution.
     points : ShiftedPoints
         The random numbers.
+    log_ratios : LogRatios, optional
+        Those of fits to other rows, where the distribution knows them.
     """
 
     distribution: ConditionalDistribution
     points: ShiftedPoints
+    log_ratios: LogRatios | None = None
 
     def of_row(self, row: Row) -> RowDraws:
         """Return the draws of a row, (D,)."""
@@ -209,6 +224,7 @@ class RowDraws:
     row: Row
     shift: Words
     repeat: int = 0
+    _latest: dict[bytes, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(self, masks: BoolArray) -> npt.NDArray[Any]:
         """Return the draws of coalitions, (P, D), as rows, (P, K, D); whole rows are not drawn."""
@@ -219,8 +235,30 @@ class RowDraws:
             table = np.empty(shape, dtype=drawn.dtype)
             table[:], table[is_drawn] = self.row, drawn
             return table
+        rows, known = self._filled(masks)
+        if self.draws.log_ratios is not None:
+            self._latest.clear()
+            self._latest[masks.tobytes()] = known
+        return rows
+
+    def _filled(self, masks: BoolArray) -> Filled:
         points = self.draws.points(masks, self.shift, self.repeat)
         return self.draws.distribution.fill(self.row, masks, points)
+
+    def log_ratios(self, masks: BoolArray) -> FloatArray:
+        """Return those of the draws of coalitions, (P, D), as (P, K, F); 0 of whole rows.
+
+        Mostly of the latest draws, which need not be made again.
+        """
+        log_ratios: Any = self.draws.log_ratios  # which callers have asked for
+        ratios = np.zeros((len(masks), self.draws.points.n_draws, N_FITS))
+        is_drawn = ~masks.all(axis=1)
+        if is_drawn.any():
+            drawn = masks[is_drawn]
+            known = self._latest.pop(drawn.tobytes(), None)
+            known = self._filled(drawn)[1] if known is None else known
+            ratios[is_drawn] = log_ratios(self.row, drawn, known)
+        return ratios
 
     def repeated(self, repeat: int) -> RowDraws:
         """Return the draws of another repetition."""
@@ -231,10 +269,11 @@ def checked_draws(
     distribution: ConditionalDistribution, n_features: int, draws: object, seed: object
 ) -> ConditionalDraws:
     """Return the draws of a distribution, with the arguments of a user."""
-    return ConditionalDraws(
-        distribution,
-        ShiftedPoints(checked_count("draws", draws), n_features, checked_seed(seed)),
-    )
+    points = ShiftedPoints(checked_count("draws", draws), n_features, checked_seed(seed))
+    refitted, log_ratios = getattr(distribution, "refitted", None), None
+    if refitted is not None and points.n_draws >= FEWEST_DRAWS:
+        log_ratios = refitted(np.random.default_rng([points.seed, 3]))
+    return ConditionalDraws(distribution, points, log_ratios)
 
 
 SamplingFunction = Callable[[BoolArray, npt.NDArray[Any], int, np.random.Generator], npt.ArrayLike]
@@ -263,7 +302,7 @@ class Sampled:
             )
         return cls(function)
 
-    def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> npt.NDArray[Any]:
+    def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> Filled:
         """Return rows whose absent values are those of the function, (P, K, D)."""
         filled = []
         for mask, own in zip(masks, points, strict=True):
@@ -276,7 +315,7 @@ class Sampled:
                     f"{own.shape}; it returned shape {drawn.shape}."
                 )
             filled.append(np.where(mask, row, drawn))
-        return np.array(filled)
+        return np.array(filled), None
 
 
 def checked_numbers(values: npt.NDArray[Any], names: Sequence[Any] | None) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,7 +14,8 @@ from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..graphs.causal_graph import CausalEdges, CausalGraph, CausalOrder, read_causal_graph
 from ..workers import one_blas_thread
-from .draws import CoalitionCache, checked_numbers
+from .draws import CoalitionCache, Filled, LogRatios, checked_numbers
+from .refits import moments_of_fits
 
 _LEAST_EIGENVALUE = 1e-8
 """Correlation matrices with less than that are taken for singular."""
@@ -39,10 +40,13 @@ class Gaussian:
     ----------
     mean, covariance : arrays, (D,) and (D, D)
         μ and Σ. Features without variance are independent of all others.
+    centred : array, (N, D)
+        The rows that it was fitted to, less their mean.
     """
 
     mean: FloatArray
     covariance: FloatArray
+    centred: FloatArray
     _matrices: CoalitionCache = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -71,13 +75,15 @@ class Gaussian:
         scales = np.sqrt(np.diag(covariance))
         scales[data.min(axis=0) == data.max(axis=0)] = 0.0  # not a rounding error
         covariance *= np.outer(scales > 0, scales > 0)
-        return cls(data.mean(axis=0), _regular(covariance, scales))
+        mean = data.mean(axis=0)
+        return cls(mean, _regular(covariance, scales), data - mean)
 
     @one_blas_thread()
-    def fill(self, row: FloatArray, masks: BoolArray, points: FloatArray) -> FloatArray:
+    def fill(self, row: FloatArray, masks: BoolArray, points: FloatArray) -> Filled:
         """Return rows whose absent values are drawn given the present ones, (P, K, D).
 
-        Missing present values stay missing, and say nothing about the others.
+        And their distances from the mean. Missing present values stay missing, and say nothing
+        about the others.
 
         Parameters
         ----------
@@ -92,14 +98,22 @@ class Gaussian:
         matrices = self._matrices(np.concatenate([known, ~masks], axis=1))
         # Feature by feature, so that normal numbers are made of neighbours in memory.
         by_feature = points.swapaxes(1, 2)  # (P, D, K)
-        sources = np.empty(by_feature.shape)
-        sources[:] = np.where(known, row - self.mean, 0.0)[:, :, None]
+        sources, of_known = np.empty(by_feature.shape), np.where(known, row - self.mean, 0.0)
+        sources[:] = of_known[:, :, None]
         absent, n_draws = np.flatnonzero(~masks), points.shape[1]
         uniform = by_feature.reshape(-1, n_draws).take(absent, axis=0)
         sources.reshape(-1, n_draws)[absent] = scipy.special.ndtri(uniform)
-        filled = sources.swapaxes(1, 2) @ matrices.swapaxes(1, 2)
-        filled += self.mean
-        return np.where(masks[:, None], row, filled)
+        centred = sources.swapaxes(1, 2) @ matrices.swapaxes(1, 2)
+        filled = np.where(masks[:, None], row, centred + self.mean)
+        return filled, np.where(known[:, None], of_known[:, None], centred)
+
+    def refitted(self, rng: np.random.Generator) -> RefittedNormal:
+        """Return the log-ratios of draws by fits to other rows."""
+        return RefittedNormal(self, *moments_of_fits(self.centred, rng))
+
+    def factors(self, known: BoolArray, absent: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
+        """Yield what the density of draws is a product of: features drawn given others, (P, D)."""
+        yield known, absent
 
     def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
         """Return the matrices, (n, D, D), of known and of absent features, (n, 2 D).
@@ -122,6 +136,50 @@ class Gaussian:
         roots = np.linalg.cholesky(np.where(_both(drawn, drawn), left, identity))
         roots = np.where(_both(drawn, drawn), roots, 0.0)
         return np.asarray(slopes + roots)
+
+
+@dataclass(frozen=True)
+class RefittedNormal:
+    """The log-ratios of draws by fits of a normal distribution to other rows.
+
+    With y = Σ⁻¹ (z − μ), the density of z by μ + δ and Σ + Δ has to first order y·δ + ½ yᵀ Δ y more
+    in its logarithm, up to a constant.
+
+    Attributes
+    ----------
+    normal : Gaussian
+    means, covariances : arrays, (F, D) and (F, D, D)
+        δ and Δ of the fits.
+    """
+
+    normal: Gaussian
+    means: FloatArray
+    covariances: FloatArray
+
+    @one_blas_thread()
+    def __call__(self, row: FloatArray, masks: BoolArray, centred: FloatArray) -> FloatArray:
+        """Return the log-ratios of draws, (P, K, F), given their distances from the mean."""
+        known = masks & ~np.isnan(row)
+        ratios = np.zeros((*centred.shape[:2], len(self.means)))
+        for given, drawn in self.normal.factors(known, ~masks):
+            ratios += self._of_features(centred, given | drawn)
+            if (given & ~known).any():  # else a constant
+                ratios -= self._of_features(centred, given)
+        return ratios
+
+    def _of_features(self, centred: FloatArray, chosen: BoolArray) -> FloatArray:
+        """Return those of the joint density of some features, (P, D), of draws, (P, K, D)."""
+        covariance = self.normal.covariance
+        chosen = chosen & (np.diag(covariance) > 0)
+        if (chosen == chosen[0]).all():
+            chosen = chosen[:1]
+        inner = np.where(_both(chosen, chosen), covariance, np.eye(len(covariance)))
+        precisions = np.where(_both(chosen, chosen), np.linalg.inv(inner), 0.0)
+        y = (centred @ precisions).reshape(-1, len(covariance))
+        ratios = y @ self.means.T
+        for fit, changes in enumerate(self.covariances):
+            ratios[:, fit] += np.einsum("ij,ij->i", y @ changes, y) / 2
+        return ratios.reshape(*centred.shape[:2], -1)
 
 
 def _both(first: BoolArray, second: BoolArray) -> BoolArray:
@@ -173,15 +231,26 @@ class Copula:
         ordered = np.sort(numbers, axis=0)
         return cls(ordered, Gaussian.fitted(_normal_scores(numbers, ordered)))
 
-    def fill(self, row: FloatArray, masks: BoolArray, points: FloatArray) -> FloatArray:
-        """Return rows whose absent values are drawn given the present ones, (P, K, D)."""
-        scores = np.where(np.isnan(row), np.nan, _normal_scores(row[None], self.ordered)[0])
-        filled = scipy.special.ndtr(self.scores.fill(scores, masks, points))
+    def refitted(self, rng: np.random.Generator) -> LogRatios:
+        """Return the log-ratios of draws by fits to other rows, whose scores have other moments."""
+        of_scores = self.scores.refitted(rng)
+        return lambda row, masks, scores: of_scores(self._scores_of(row), masks, scores)
+
+    def _scores_of(self, row: FloatArray) -> FloatArray:
+        return np.where(np.isnan(row), np.nan, _normal_scores(row[None], self.ordered)[0])
+
+    def fill(self, row: FloatArray, masks: BoolArray, points: FloatArray) -> Filled:
+        """Return rows whose absent values are drawn given the present ones, (P, K, D).
+
+        And their scores.
+        """
+        scores, known = self.scores.fill(self._scores_of(row), masks, points)
+        filled = scipy.special.ndtr(scores)
         n_rows = len(self.ordered)
         levels = np.arange(1, n_rows + 1) / (n_rows + 1)
         for column, values in enumerate(self.ordered.T):
             filled[..., column] = np.interp(filled[..., column], levels, values)
-        return np.where(masks[:, None], row, filled)
+        return np.where(masks[:, None], row, filled), known
 
 
 def _normal_scores(values: FloatArray, ordered: FloatArray) -> FloatArray:
@@ -245,18 +314,23 @@ class CausalGaussian(Gaussian):
         n_columns = data.shape[1]
         causal = read_causal_graph(order, graph, n_columns, names)
         flags = _flags(confounded, causal, order is not None, names)
-        return cls(normal.mean, normal.covariance, graph=causal, is_confounded=flags)
+        moments = normal.mean, normal.covariance, normal.centred
+        return cls(*moments, graph=causal, is_confounded=flags)
 
-    def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
-        known, absent = np.split(keys, 2, axis=1)
-        identity = np.eye(known.shape[1])
-        matrices = np.where(known[:, None], identity, 0.0)
+    def factors(self, known: BoolArray, absent: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
+        """Yield the drawn features of each component, and those that they depend on, (P, D)."""
         for component, causes in enumerate(self.graph.causes):
             is_own = self.graph.members([component])
             given = (known | absent) & self.graph.members(causes)
             if not self.is_confounded[component]:
                 given |= known & is_own
-            drawn = absent & is_own
+            yield given, absent & is_own
+
+    def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
+        known, absent = np.split(keys, 2, axis=1)
+        identity = np.eye(known.shape[1])
+        matrices = np.where(known[:, None], identity, 0.0)
+        for given, drawn in self.factors(known, absent):
             own = super()._conditional_matrices(np.concatenate([given, drawn], axis=1))
             matrices = matrices + own @ (matrices + np.where(drawn[:, None], identity, 0.0))
         return matrices

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..workers import one_blas_thread
-from .draws import CoalitionCache, named_column
+from .draws import CoalitionCache, Filled, LogRatios, named_column
 from .gaussian import Gaussian
+from .refits import N_FITS
 
 _WEIGHTS_AT_ONCE = 2**22
 """Weights of rows for coalitions that are in memory at a time."""
@@ -42,8 +43,16 @@ class WeightedRows(ABC):
     def weights(self, row: npt.NDArray[Any], masks: BoolArray) -> FloatArray:
         """Return the weights of the data, (P, N), not all 0, for coalitions of a row."""
 
-    def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> npt.NDArray[Any]:
-        """Return rows whose absent values are those of rows of the data, (P, K, D).
+    def refitted(self, rng: np.random.Generator) -> LogRatios:
+        """Return the log-ratios of draws where rows of the data count more or less.
+
+        What the weights of rows are a function of, such as trees, stays as it is.
+        """
+        more = rng.normal(size=(len(self.data), N_FITS))
+        return lambda _row, _masks, chosen: more[chosen]
+
+    def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> Filled:
+        """Return rows whose absent values are those of rows of the data, (P, K, D), and which.
 
         Only one coordinate of the points is needed: rows are drawn in proportion to their weights,
         and at equal distances of their cumulative weight.
@@ -60,7 +69,7 @@ class WeightedRows(ABC):
                 for of_mask, of_points in zip(levels, uniform, strict=True)
             ]
         chosen = np.minimum(np.array(drawn), len(self.data) - 1)
-        return np.where(masks[:, None], row, self.data[chosen])
+        return np.where(masks[:, None], row, self.data[chosen]), chosen
 
 
 @dataclass

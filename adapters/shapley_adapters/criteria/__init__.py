@@ -1,7 +1,7 @@
 """Measures of explanations, on arrays with features last, and on games."""
 
 from .attribution_arrays import absolute_error, complexity, ranking_accuracy
-from .coalition_errors import CoalitionErrors, energy_score, fit_errors, mse_v
+from .coalition_errors import CoalitionErrors, energy_score, mse_v
 from .faithfulness import (
     Curve,
     deletion_curve,
@@ -22,7 +22,6 @@ __all__ = [
     "deletion_curve",
     "energy_score",
     "faithfulness",
-    "fit_errors",
     "insertion_curve",
     "masked_log_odds",
     "measured_sensitivity",

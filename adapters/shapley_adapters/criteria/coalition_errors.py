@@ -1,17 +1,16 @@
-"""How well values and draws of coalitions predict, and errors that come from a fit."""
+"""How well values and draws of coalitions predict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import CoalitionArray, FloatArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..errors import InvalidArgumentError
 from ..games.evaluation import Evaluator
 from ..games.game import Game
 
@@ -49,72 +48,6 @@ class CoalitionErrors:
                 "no difference; both must be those of the same rows and model."
             )
         return CoalitionErrors(self.of_rows - other.of_rows)
-
-
-def fit_errors(
-    explain: Callable[[Any], npt.ArrayLike],
-    data: Any,
-    *,
-    n_fits: int = 20,
-    seed: int | None = 0,
-) -> FloatArray:
-    """Return the standard errors of attributions that come from a fitted distribution.
-
-    By the bootstrap (Efron, 1979): rows of the data are drawn with replacement, and everything that
-    depends on the data is fitted again. Standard errors of an explanation hold the choice of
-    coalitions and the noise of draws. These hold what they leave out: with other data, the
-    distribution would be another one. Both are independent, so that their squares add up.
-
-    The noise of draws and of coalitions cancels where the masker and the explainer have the same
-    seeds in each fit; what is left of it makes the errors larger. The error of an error is its
-    1/√(2 n_fits − 2)-th part, 16 % for 20 fits.
-
-    Parameters
-    ----------
-    explain : callable
-        Data to attributions, an array of any shape: fits a distribution, and explains the same rows
-        with the same seeds each time.
-    data : array, tensor or DataFrame, (N, …)
-        What `explain` takes, with one row for each observation.
-    n_fits : int
-        At least 2. Each costs a fit and an explanation.
-    seed : int, optional
-        Seed of the samples. None draws one.
-
-    Returns
-    -------
-    array
-        Standard errors, in the shape and the unit of the attributions.
-
-    Raises
-    ------
-    InvalidArgumentError, InvalidArgumentTypeError
-        If `explain` is no function, or there are fewer than two fits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shapley_adapters.criteria import fit_errors
-    >>> data = np.random.default_rng(0).normal(size=(400, 2))
-    >>> row = np.array([3.0, 1.0])
-    >>> explain = lambda rows: row - rows.mean(axis=0)  # of a sum, with independent features
-    >>> fit_errors(explain, data, n_fits=200).round(2)  # 1/√400
-    array([0.05, 0.05])
-    """
-    if not callable(explain):
-        raise InvalidArgumentTypeError(
-            "explain must be a function that takes data and returns attributions; got "
-            f"{type(explain).__name__}. Pass lambda rows: explainer_of(rows)(X).values."
-        )
-    if checked_count("n_fits", n_fits) < 2:
-        raise InvalidArgumentError(f"n_fits={n_fits}; errors need at least two fits.")
-    rng = np.random.default_rng(checked_seed(seed))
-    rows = data.iloc if hasattr(data, "iloc") else data
-    attributions = [
-        np.asarray(explain(rows[rng.integers(len(data), size=len(data))]), np.float64).copy()
-        for _ in range(n_fits)
-    ]
-    return np.std(attributions, axis=0, ddof=1)
 
 
 def mse_v(game: Game, *, n_coalitions: int = 200, seed: int | None = 0) -> CoalitionErrors:

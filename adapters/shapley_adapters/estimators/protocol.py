@@ -368,6 +368,11 @@ class Estimator(Protocol[DesignT]):
         """What takes its place where the model has no gradients; None if these are required."""
         return None
 
+    @default
+    def linear(self) -> Estimator[Any] | None:
+        """What takes its place for many games of one design; None if it learns nothing of each."""
+        return None
+
     candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
     """The estimators among which costs decide; the first where they are not forecast.
 

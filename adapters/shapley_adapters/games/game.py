@@ -136,6 +136,18 @@ class Game:
         """Whether the first calls of the model have one row, and later ones more."""
         return False
 
+    @default
+    def has_refits(self) -> bool:
+        """Whether `log_ratios` of the game and of its repetitions say how draws depend on data."""
+        return False
+
+    def log_ratios(self, rows: IntArray, coalitions: CoalitionArray) -> FloatArray:
+        """Return the logarithms of ratios of densities of all draws, (P, D, F).
+
+        Those of their distribution fitted to the data with other weights, F times, by its density.
+        """
+        raise NotImplementedError
+
     def repeated(self, n_repeats: int) -> Game:
         """Return a game whose row r · n + i is repetition i of row r, each drawn independently."""
         raise NotImplementedError

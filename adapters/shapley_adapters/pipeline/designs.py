@@ -243,6 +243,8 @@ class PendingRows:
         are solved, the values are then those of all draws, (R, n, D · K).
     errors : ValueErrors, optional
         The errors of the values, where they are means of draws, once they are solved.
+    changes : array, (R, n, N_CHANGES · K), optional
+        How these values change by fits of the draws' distribution to other rows; see `refits`.
     is_checked : bool
         Whether some values were evaluated again, to see whether the model answers at random.
     repeated : array, (n,), optional
@@ -257,6 +259,7 @@ class PendingRows:
     round_end: int
     drawn: BoolArray | None = None
     errors: ValueErrors | None = None
+    changes: ValueArray | None = None
     is_checked: bool = False
     repeated: IntArray | None = None
     again: ValueArray | None = None
@@ -289,6 +292,7 @@ class PendingRows:
             values=self.values[indices, :most],
             drawn=drawn,
             errors=None if errors is None else errors.subset_rows(indices).first(most),
+            changes=None if self.changes is None else self.changes[indices, :most],
         )
 
 

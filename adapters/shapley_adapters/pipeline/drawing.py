@@ -10,17 +10,19 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, complements, end_points, size_weights
+from ..conditional.refits import N_CHANGES, N_FITS, RefittedGame, variances_of_fits
 from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
-from ..estimators.protocol import Design, Estimator
+from ..estimators.protocol import Design, Estimator, Solution
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from .designs import PendingRows, RowGroup
+from .result import Estimate
 from .run import CallBudget, Run
 from .settings import Settings, budget_for, checked_budgets, estimation_cost
-from .solutions import scale_exponents
+from .solutions import scale_exponents, solve_near_one
 
 _MORE_FOR_SINGLES = 2
 """Single players have so many times the background rows of other coalitions: they weigh more."""
@@ -301,7 +303,8 @@ class DrawnRun(Run):
     """
 
     has_draws: ClassVar[bool] = True
-    n_arrays: ClassVar[int] = 6
+    n_arrays = 6
+    n_changes = 0
 
     drawing: Drawing = field(kw_only=True)
 
@@ -316,6 +319,9 @@ class DrawnRun(Run):
         self.evaluated_game = SingleDraws(game, draws.n_draws, draws.is_background)
         if game.draws_values:
             self.evaluated_game = game.repeated(draws.n_draws)
+        if game.has_refits:
+            self.evaluated_game = RefittedGame(self.evaluated_game)
+            self.n_changes, self.n_arrays = N_CHANGES, type(self).n_arrays + N_CHANGES
 
     def evaluated_ends(self, evaluate: Evaluator) -> tuple[ValueArray, ValueArray]:
         """Return the draws of no and of all players, (R, 2, D · K), and their means, (R, 2, K)."""
@@ -328,7 +334,15 @@ class DrawnRun(Run):
 
     def means_of_ends(self, evaluated: ValueArray) -> ValueArray:
         """Return the means of the draws of no and of all players, (R, 2, K)."""
-        return self.drawing.draws.ends(evaluated)
+        return self.drawing.draws.ends(self._parts(evaluated)[0])
+
+    def _parts(self, evaluated: ValueArray) -> tuple[ValueArray, ValueArray]:
+        """Return the draws of values, (R, C, D · K), and of changes, (R, C, D, n_changes · K)."""
+        shape = *evaluated.shape[:2], self.n_draws, -1
+        by_draw = evaluated.reshape(shape)
+        n_outputs = by_draw.shape[3] // (1 + self.n_changes)
+        values, changes = np.split(by_draw, [n_outputs], axis=3)
+        return values.reshape(*shape[:2], -1), changes
 
     def budget(self) -> CallBudget:
         """Return the most that the run takes, in evaluations and in rows of the model."""
@@ -381,8 +395,9 @@ class DrawnRun(Run):
     def with_means(self, pending: PendingRows) -> PendingRows:
         """Return rows with the means of their draws, and the errors of these."""
         draws, group, table = self.drawing.draws, pending.group, pending.design.table
-        drawn, shape = _evaluated(pending), pending.values.shape
-        by_draw = pending.values.reshape(shape[0], shape[1] * draws.n_draws, -1)
+        values, changes = self._parts(pending.values)
+        drawn, shape = _evaluated(pending), values.shape
+        by_draw = values.reshape(shape[0], shape[1] * draws.n_draws, -1)
         exponents = scale_exponents(by_draw)
         near_one = np.ldexp(by_draw, -exponents).reshape(shape)
         if self.drawing.has_process and group.n_players >= FEWEST_PLAYERS:
@@ -400,7 +415,39 @@ class DrawnRun(Run):
                 is_random=draws.is_random,
             )
         errors = replace(errors, exponents=exponents)
-        return replace(pending, values=np.ldexp(means, exponents), errors=errors)
+        counts = drawn.sum(axis=2)[..., None]
+        return replace(
+            pending,
+            values=np.ldexp(means, exponents),
+            errors=errors,
+            changes=changes.sum(axis=2) / counts if self.n_changes else None,
+        )
+
+    def record(
+        self,
+        result: Estimate,
+        first_row: int,
+        pending: PendingRows,
+        indices: IntArray | slice,
+        solution: Solution,
+    ) -> None:
+        """Write the solution of some rows into the result, with the errors of the fit."""
+        super().record(result, first_row, pending, indices, solution)
+        if pending.changes is None:
+            return
+        group = pending.group
+        estimator = self.estimator.linear or self.estimator
+        changes = solve_near_one(estimator, pending.design, pending.changes).values
+        variances = variances_of_fits(changes)[indices]
+        rows = group.rows[indices] - first_row
+        target: Any = (rows[:, None], group.players[indices]) if group.graph is None else rows
+        result.fit_errors[target] = np.sqrt(variances)
+        of_draws = result.standard_errors[target] ** 2
+        total = of_draws + variances
+        freedom = of_draws**2 / result.degrees_of_freedom[target] + variances**2 / N_FITS
+        with np.errstate(invalid="ignore", divide="ignore"):  # by Welch and Satterthwaite
+            result.degrees_of_freedom[target] = np.where(freedom > 0, total**2 / freedom, np.inf)
+        result.standard_errors[target] = np.sqrt(total)
 
     def _levels(self, row: int, players: IntArray) -> Levels:
         """Return the levels of some players of a row, by its columns, in this order."""

@@ -104,6 +104,11 @@ class Estimate:
     value_errors : array, (R, K)
         The root mean square of the standard errors of the values themselves, where these are means
         of draws: of background rows, or of the answers of a random model. 0 elsewhere.
+    fit_errors : array, (R, M, K)
+        The part of the standard errors that comes from the fit of a conditional distribution to
+        its data: with other rows, it would be another one. More evaluations do not make it smaller,
+        and tolerances leave it out. 0 elsewhere, and where it is not known: with less than 4 draws,
+        a link, a value function, semivalues, or draws by a function of yours.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     budget : int, optional
@@ -160,6 +165,7 @@ class Estimate:
     prior_shares: FloatArray
     model_rows: IntArray
     value_errors: FloatArray
+    fit_errors: AttributionArray
     seed: int
     budget: int | None = None
     timing_evaluations: int = 0
@@ -265,7 +271,11 @@ class Estimate:
         if found is None or not found.request.are_semivalues:
             return self
         return replace(
-            self, values=found.values, standard_errors=found.standard_errors, interactions=None
+            self,
+            values=found.values,
+            standard_errors=found.standard_errors,
+            fit_errors=np.zeros_like(found.values),
+            interactions=None,
         )
 
     def set_interactions(self, names: Sequence[str] | None = None) -> SetInteractions:
@@ -409,6 +419,7 @@ def blank_estimate(
         prior_shares=np.zeros(n_rows),
         model_rows=np.full(n_rows, 2),
         value_errors=np.zeros((n_rows, n_outputs)),
+        fit_errors=np.zeros(shape),
         seed=seed,
         method=method,
         interactions=None if request is None else Interactions.blank(request, shape),

@@ -99,7 +99,7 @@ class Run:
     has_draws: ClassVar[bool] = False
     """Whether values are means of draws."""
 
-    n_arrays: ClassVar[int] = 1
+    n_arrays = 1
     """Arrays of the values of all coalitions that are in memory at a time."""
 
     game: Game

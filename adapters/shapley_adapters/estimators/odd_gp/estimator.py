@@ -278,6 +278,11 @@ class OddGP(Estimator[OddDesign]):
         object.__setattr__(alone, "gradients", False)
         return alone
 
+    @property
+    def linear(self) -> OddGP:
+        """The same process with equal weights."""
+        return replace(self, weights="equal", cooperators=None, gradients=False)
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair, or of two for errors of draws, and the end points.
 
