@@ -377,7 +377,7 @@ OF_SIGNS = {"rows": np.sign(ROWS[:, :3]), "model": lambda x: MODEL(np.pad(x, ((0
     ],
 )
 def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, options):
-    """By the bootstrap of exact values; 16 fits of one and 60 of the other leave some 15 %."""
+    """By the bootstrap of exact values; 10 fits of one and 60 of the other leave some 20 %."""
     rng = np.random.default_rng(0)
     drawn = [exact(DATA[rng.integers(len(DATA), size=len(DATA))]) for _ in range(60)]
     for algorithm, budget in (("enumeration", "auto"), ("oddgp", 60)):

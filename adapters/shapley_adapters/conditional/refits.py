@@ -18,10 +18,10 @@ import numpy as np
 from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..games.game import WrappedGame
 
-N_FITS = 16
-"""Fits to other rows, whose errors of errors are 18 %."""
+N_FITS = 10
+"""Fits to other rows, whose errors of errors are 22 %."""
 
-_N_HALVED = 4
+_N_HALVED = 3
 """Fits of which both halves of the draws are told apart, to know the noise of the covariances."""
 
 N_CHANGES = N_FITS + _N_HALVED

@@ -19,7 +19,7 @@ from .prior import EVEN, ODD, Prior, Values, products_of
 _MATRICES = 12
 """Matrices of a row that are in memory at once."""
 
-_BLOCK = 16
+_BLOCK = 64
 """Games that share factors where all players are alike."""
 
 _ROUNDING = 1e-11
