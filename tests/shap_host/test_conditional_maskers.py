@@ -364,6 +364,13 @@ def of_signs(data):
     return np.array([shapley_values(3, lambda s, game=game: float(game(s))) for game in games])
 
 
+def of_means(data):
+    """Of the row of means, whose values of a sum depend on no covariance, to first order."""
+    moments = data.mean(axis=0), np.cov(data.T)
+    return normal_shapley_values(OF_MEANS["rows"], *moments, lambda means, _: means.sum())
+
+
+OF_MEANS = {"rows": DATA.mean(axis=0)[None], "model": lambda x: x.sum(axis=1)}
 SIGNED = np.arange(N_FEATURES) < 3
 OF_SIGNS = {"rows": np.sign(ROWS[:, :3]), "model": lambda x: MODEL(np.pad(x, ((0, 0), (0, 3))))}
 
@@ -372,6 +379,7 @@ OF_SIGNS = {"rows": np.sign(ROWS[:, :3]), "model": lambda x: MODEL(np.pad(x, ((0
     ("masker", "exact", "options"),
     [
         (Gaussian(DATA, draws=256), lambda data: exact_values(MODEL, data), {}),
+        (Gaussian(DATA, draws=256), of_means, OF_MEANS),
         (Causal(DATA, CAUSES, draws=256), of_causes, {}),
         (Categorical(np.sign(DATA[:, :3]), draws=256), of_signs, OF_SIGNS),
     ],
