@@ -259,6 +259,11 @@ def test_labels_of_a_deterministic_model_have_no_errors():
     assert counted.n_rows == found.evaluations.sum() + found.check_evaluations
 
 
+def test_one_row_of_few_labels_is_looked_at_four_times():
+    found = by_shap(lambda x: (x.sum(axis=1) > 9.0).astype(float), ROWS[:1], 40)
+    assert found.check_evaluations == 4 and not found.value_errors.any()
+
+
 def test_repeats():
     model = Counted()
     explainer = shap.Explainer(model, np.zeros((1, N_FEATURES)), algorithm="oddgp", seed=0)

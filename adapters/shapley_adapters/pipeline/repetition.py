@@ -219,7 +219,7 @@ class Repetition:
             table, n_values = rows.design.table, rows.values.shape[1]
             # The rows of a call share few values by their indices.
             n_left = max(_FEWEST_AGAIN, _SHARE_AGAIN * n_values * n_rows) - self.n_first
-            each = min(n_left / n_rows, max(1.0, _SHARE_OF_ROW * n_values))
+            each = min(n_left / n_rows, max(1.0, _FEWEST_AGAIN / n_rows, _SHARE_OF_ROW * n_values))
             indices = rows.group.rows
             n_again = np.floor((indices + 1) * each) - np.floor(indices * each)
             most = max(0, min(table.counts.min() - 2, MOST_COMPARED))
