@@ -274,9 +274,10 @@ def test_rows_whose_answers_agree_by_chance_have_the_noise_of_others(kind, n_act
     assert np.mean(held) > 0.9
 
 
-def test_one_row_of_few_labels_is_looked_at_four_times():
-    found = by_shap(lambda x: (x.sum(axis=1) > 9.0).astype(float), ROWS[:1], 40)
-    assert found.check_evaluations == 4 and not found.value_errors.any()
+@pytest.mark.parametrize(("n_rows", "budget"), [(1, 40), (5, 90)])
+def test_each_row_of_few_labels_is_looked_at_four_times(n_rows, budget):
+    found = by_shap(lambda x: (x.sum(axis=1) > 9.0).astype(float), ROWS[:n_rows], budget)
+    assert found.check_evaluations == 4 * n_rows and not found.value_errors.any()
 
 
 def test_repeats():
