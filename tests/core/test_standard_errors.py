@@ -132,9 +132,10 @@ def test_student_s_quantiles_widen_what_few_draws_tell():
     [
         (core.RandomOrder(), (4, 8, 16, 32)),
         (core.Shear(cooperators="random"), (9, 16, 32)),
+        (core.LeastSquares(), (3, 4, 8)),
         (core.Semivalue(), (9, 16, 32)),
     ],
-    ids=["random order", "shear", "semivalue"],
+    ids=["random order", "shear", "least squares", "semivalue"],
 )
 def test_few_equal_draws_are_not_taken_for_certain(estimator, per_player, kind):
     """Before variances were pooled, intervals of votes held .17 to .8, of others .4 to .9."""
