@@ -126,9 +126,10 @@ def test_student_s_quantiles_widen_what_few_draws_tell():
     [
         (core.RandomOrder(), (4, 8, 16, 32)),
         (core.Shear(cooperators="random"), (9, 16, 32)),
+        (core.LeastSquares(), (3, 4, 8)),
         (core.Semivalue(), (9, 16, 32)),
     ],
-    ids=["random order", "shear", "semivalue"],
+    ids=["random order", "shear", "least squares", "semivalue"],
 )
 def test_few_equal_draws_are_not_taken_for_certain(estimator, per_player, kind):
     """Before variances were pooled, intervals of votes held .17 to .8, of others .4 to .9."""
@@ -141,6 +142,21 @@ def test_few_equal_draws_are_not_taken_for_certain(estimator, per_player, kind):
         held.append(((lower <= exact + 1e-9) & (exact - 1e-9 <= upper)).mean())
     assert np.mean(held) >= 0.9
     assert min(held) >= 0.8
+
+
+def test_orders_that_agree_by_chance_on_labels_are_not_taken_for_certain():
+    """All errors of 10 of 40 draws were 0, and .875 held. In a game of pairs, orders must agree."""
+    labels = from_function(lambda z: z[:, :3].all(axis=1), 6)
+    pairs = from_function(lambda z: (z @ np.sqrt(np.arange(36)).reshape(6, 6) * z).sum(axis=1), 6)
+    exact, held = np.repeat([1 / 3, 0], 3), []
+    for seed in range(40):
+        settings = core.Settings(seed=seed, budget=22, with_errors=True)
+        found = core.estimate(labels, core.RandomOrder(), settings)
+        assert found.standard_errors.max() > 0.01
+        lower, upper = (ends[0, :, 0] for ends in found.interval())
+        held.append((lower <= exact + 1e-9) & (exact - 1e-9 <= upper))
+        assert core.estimate(pairs, core.RandomOrder(), settings).standard_errors.max() < 1e-12
+    assert np.mean(held) >= 0.9
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, "0.9", True, None])

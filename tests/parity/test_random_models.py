@@ -259,6 +259,27 @@ def test_labels_of_a_deterministic_model_have_no_errors():
     assert counted.n_rows == found.evaluations.sum() + found.check_evaluations
 
 
+@pytest.mark.parametrize(("kind", "n_active"), [("labels", 4), ("labels", 5), ("equal", 3)])
+def test_rows_whose_answers_agree_by_chance_have_the_noise_of_others(kind, n_active):
+    """With 2^M evaluations. Errors of 0 of such rows, or rows not looked at, made .2 to .6 hold."""
+    rows, held = np.zeros((10, N_FEATURES)), []
+    rows[:, :n_active] = 1
+    exact = by_shap(chance if kind == "labels" else smooth, rows[:1], "auto").values
+    for seed in range(6):
+        with WARNING:
+            found = by_shap(noisy(0.3, seed, kind), rows, 2**n_active)
+        assert (found.value_errors > 0).all()
+        low, high = found.interval()
+        held.append((low <= exact + 1e-9) & (exact - 1e-9 <= high))
+    assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize(("n_rows", "budget"), [(1, 40), (5, 90)])
+def test_each_row_of_few_labels_is_looked_at_four_times(n_rows, budget):
+    found = by_shap(lambda x: (x.sum(axis=1) > 9.0).astype(float), ROWS[:n_rows], budget)
+    assert found.check_evaluations == 4 * n_rows and not found.value_errors.any()
+
+
 def test_repeats():
     model = Counted()
     explainer = shap.Explainer(model, np.zeros((1, N_FEATURES)), algorithm="oddgp", seed=0)

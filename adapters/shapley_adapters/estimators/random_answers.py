@@ -6,6 +6,7 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from .background_means import POOLED, DrawnUnits
+from .value_errors import ValueErrors
 
 _SHARE_OF_FREEDOM = 0.5
 """Degrees of freedom of the variances of a random model's answers, for each answer beyond the first
@@ -53,6 +54,12 @@ def repeated_means(units: DrawnUnits) -> tuple[tuple[FloatArray, ...], float]:
     known = max(1.0, _SHARE_OF_FREEDOM * float(n_known.min()))
     covariances = (of_first - of_second) / 4
     return units.arranged(one - even, even, odd, odd, covariances), known
+
+
+def equal_errors(variance: FloatArray, n_pairs: int, shape: tuple[int, ...]) -> ValueErrors:
+    """Return errors of values of a shape, (R, C, K), by a variance, (K,), that n pairs tell."""
+    half = np.broadcast_to(variance / 2, shape)
+    return ValueErrors(half, half, np.zeros(shape), max(1.0, _SHARE_OF_FREEDOM * n_pairs))
 
 
 def _variances_by_players(

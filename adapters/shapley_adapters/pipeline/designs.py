@@ -251,6 +251,9 @@ class PendingRows:
         The coalitions that were, where answers differ, which is known of a single row.
     again : array, (n, K), optional
         Their second answers.
+    noise : tuple, optional
+        The variance of an answer, (K,), of rows that may be random as others of the call are, and
+        the number of differences that it is known by.
     """
 
     group: RowGroup
@@ -263,6 +266,7 @@ class PendingRows:
     is_checked: bool = False
     repeated: IntArray | None = None
     again: ValueArray | None = None
+    noise: tuple[FloatArray, int] | None = None
 
     def request(self, table: CoalitionTable | None = None) -> Request:
         """Return the request for some coalitions, by default those that the round still needs."""

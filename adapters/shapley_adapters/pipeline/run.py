@@ -446,7 +446,7 @@ class Run:
 
     def with_means(self, pending: PendingRows) -> PendingRows:
         """Return rows with values and their errors, where these are random."""
-        if pending.again is not None:
+        if pending.again is not None or pending.noise is not None:
             return replace(pending, errors=errors_of_repeated(pending))
         return pending
 

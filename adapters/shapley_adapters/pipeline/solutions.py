@@ -16,7 +16,7 @@ import numpy as np
 from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign, solve_full
-from ..estimators.protocol import Estimator, Solution
+from ..estimators.protocol import Design, Estimator, Solution
 from ..estimators.value_errors import ValueErrors
 from ..interactions.enumeration import enumerated, enumerated_variances
 from ..interactions.result import Interactions, SetSolution
@@ -39,6 +39,10 @@ ABLE = (
     "'semivalue' (RandomOrder and Semivalue) estimate semivalues"
 )
 """The methods that estimate interactions, for messages."""
+
+_MOST_LABELS, _ROUNDING = 3, 1e-9
+"""Values of a game of labels, and by which share of their range equal ones may differ. Two players
+that only add up have four values, and pairs of players almost always more."""
 
 
 def scale_exponents(values: ValueArray) -> IntArray:
@@ -74,6 +78,7 @@ def solve_near_one(
     else:
         errors = errors.at_scale(exponents)
         solution = estimator.solve_with_errors(design, values, errors)
+    solution = _with_unseen_jumps(solution, design, values)
     if not is_scaled:
         return solution
     unions = solution.union_errors
@@ -83,6 +88,33 @@ def solve_near_one(
         standard_errors=np.ldexp(solution.standard_errors, exponents),
         union_errors=None if unions is None else np.ldexp(unions, exponents),
     )
+
+
+def _with_unseen_jumps(solution: Solution, design: Design, values: ValueArray) -> Solution:
+    """Return the solution, with errors where all draws of a game of labels agree by chance.
+
+    Draws of games of single players and pairs agree always, and have no error. In a game of labels,
+    where n draws agree for all players, the next one differs with probability 1 / (n + 2), by the
+    rule of succession. An order and its reverse then move half of a jump from a player that has it
+    to any player. Chance is not noticed where other players add up to many different values, as
+    with three players that interact beside a linear model, and where all values were equal.
+    """
+    errors, sizes = solution.standard_errors, np.abs(solution.values)
+    n_draws = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
+    agree = (errors <= _ROUNDING * sizes.max(axis=1, keepdims=True)) & np.isfinite(n_draws)
+    rows, outputs = np.nonzero(agree.all(axis=1))
+    if not len(rows):
+        return solution
+    seen, counts = values[rows, :, outputs], np.broadcast_to(design.table.counts, len(values))
+    is_seen = np.arange(seen.shape[1]) < counts[rows, None]  # rows are padded with zeros
+    seen = np.sort(np.where(is_seen, seen, seen[:, :1]), axis=1)
+    jump = seen[:, -1:] - seen[:, :1]
+    are_labels = (np.diff(seen) > _ROUNDING * jump).sum(axis=1, keepdims=True) < _MOST_LABELS
+    draws, sizes = n_draws[rows, :, outputs], sizes[rows, :, outputs]
+    shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300) + 1 / sizes.shape[1]
+    added = np.zeros_like(errors)
+    added[rows, :, outputs] = are_labels * shares * (jump / 2) ** 2 / ((draws + 2) * draws)
+    return solution.with_variances(added)
 
 
 def _at_scale(design: Any, exponents: IntArray) -> Any:

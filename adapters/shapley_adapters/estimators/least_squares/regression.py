@@ -37,7 +37,7 @@ from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
 from ..order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
 from ..pair_folds import KernelDraws
 from ..protocol import Declaration, Design, DesignRequest, Estimator, Operations, Solution
-from ..value_errors import ValueErrors
+from ..value_errors import ValueErrors, pooled_variances
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
 _MANY_DRAWS = 3
@@ -341,13 +341,14 @@ class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
         n_drawn = int(design.is_drawn.sum())
         residuals = targets - design.fit.design @ attributions
         errors = _standard_errors(design, design.fit, residuals)
+        variances, freedom = pooled_variances(errors**2, n_drawn - 1.0)
         n_players = design.members.shape[1]
         if 0 < n_drawn <= _MANY_DRAWS * n_players and n_players > 1:
             # The errors stay those without a ridge, which are larger: a ridge has a bias.
             fixed = design.fit_without_draws
             attributions = fixed.coefficients(targets[:, ~design.is_drawn], totals)
             attributions += design.ridge.corrections(targets - design.fit.design @ attributions)
-        return Solution(attributions, errors, n_drawn - 1)
+        return Solution(attributions, np.sqrt(variances), freedom)
 
     def solve_with_errors(
         self,
