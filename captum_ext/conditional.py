@@ -7,10 +7,13 @@ the same names in `shap_ext.maskers`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from shapley_adapters.conditional import hosted
+from shapley_adapters.conditional import hosted, regression
 from shapley_adapters.conditional.draws import ConditionalDistribution, checked_draws
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
@@ -22,6 +25,7 @@ __all__ = [
     "Categorical",
     "Causal",
     "ConditionalBaselines",
+    "ConditionalMean",
     "Copula",
     "Empirical",
     "Forest",
@@ -53,11 +57,7 @@ class ConditionalBaselines(hosted.DrawnFeatures[Tensor]):
         seed: int | None,
     ) -> None:
         """Fit a distribution to examples, flattened."""
-        data = checked_plain("data", data, "a tensor of examples")
-        if data.dim() < 2 or len(data) == 0:
-            raise InvalidArgumentError(
-                f"data has shape {tuple(data.shape)}; a tensor of examples (N, …) is needed."
-            )
+        data = _examples(data)
         distribution = fitted(array_of(data).reshape(len(data), -1))
         self.shape = tuple(data.shape[1:])
         self.draws = checked_draws(distribution, data[0].numel(), draws, seed)
@@ -123,3 +123,52 @@ class Forest(hosted.Forest[Tensor], ConditionalBaselines):
 
 class Sampled(hosted.Sampled[Tensor], ConditionalBaselines):
     """Draws absent features by a function of yours, such as a generative model."""
+
+
+class ConditionalMean(regression.ConditionalMean[Tensor]):
+    """With its `reference` as `baselines`, it takes the place of the forward function.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import captum_ext
+    >>> data = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
+    >>> data[:, 1] += data[:, 0]
+    >>> mean = captum_ext.conditional.ConditionalMean(lambda x: 4 * x[:, 0], data)
+    >>> method = captum_ext.Exact(mean, seed=0)
+    >>> method.attribute(torch.tensor([[1.0, 2.0]]), baselines=mean.reference).round()
+    tensor([[2., 2.]])
+    """
+
+    _data_text = ConditionalBaselines._data
+
+    def _read(self, data: Tensor) -> tuple[Any, None, Tensor]:
+        data = _examples(data)
+        self._shape_of_example = data.shape[1:]
+        return array_of(data).reshape(len(data), -1), None, data
+
+    def _evaluated(self, rows: Tensor) -> Any:
+        with torch.no_grad():
+            return self.model(rows)
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
+        numbers = array_of(inputs).reshape(len(inputs), -1).astype(np.float64)
+        means = self._means(numbers, lambda selected: inputs[torch.from_numpy(selected)])
+        dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
+        return torch.as_tensor(means).to(inputs.device, dtype)
+
+    @property
+    def reference(self) -> Tensor:
+        """An example of which nothing is present, the baseline that goes with this function."""
+        return torch.full((1, *self._shape_of_example), torch.nan)
+
+
+def _examples(data: Tensor) -> Tensor:
+    """Return checked examples, (N, …)."""
+    data = checked_plain("data", data, "a tensor of examples")
+    if data.dim() < 2 or len(data) == 0:
+        raise InvalidArgumentError(
+            f"data has shape {tuple(data.shape)}; a tensor of examples (N, …) is needed."
+        )
+    return data

@@ -1,4 +1,4 @@
-"""Models beside those of shap: answers of language models, in few passes."""
+"""Models beside those of shap: answers of language models, and conditional means by regressors."""
 
 from __future__ import annotations
 
@@ -7,22 +7,73 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import shap
 
 from shapley_adapters.arguments import checked_choice
+from shapley_adapters.array_types import FloatArray, ValueArray
+from shapley_adapters.conditional import regression
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.frames import floats_from_frame
 from shapley_adapters.remote import Usage
 
+from .argument_types import Rows, Table
+from .inputs.datasets import checked_dataset, converted, plain_rows
+from .inputs.models import empty_table, in_native_frames, prediction_function
 from .shap_internals import SavedByArguments
 
 if TYPE_CHECKING:
     from shapley_adapters.language_models.answers import Answers
     from shapley_adapters.language_models.causal_model import AnswersPrompts
 
-__all__ = ["LanguageModel"]
+__all__ = ["ConditionalMean", "LanguageModel"]
 
 _GEN_ARGS = {"max_new_tokens": 25, "do_sample": False}
 """How an answer is written by default, as in captum: the most likely tokens."""
+
+
+class ConditionalMean(regression.ConditionalMean[Rows]):
+    """With its `reference` as the masker, it takes the place of the model in any explainer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap
+    >>> import shap_ext
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.normal(size=1000)
+    >>> X = np.column_stack([first, first + rng.normal(size=1000)])
+    >>> predicted = shap_ext.models.ConditionalMean(lambda x: 4 * x[:, 0], X)
+    >>> explainer = shap.Explainer(predicted, predicted.reference, algorithm="enumeration", seed=0)
+    >>> explainer([[1.0, 2.0]]).values.round()  # the second column tells the first one
+    array([[2., 2.]])
+    """
+
+    _data_text = "array or DataFrame, (N, D)"
+
+    def _read(self, data: Rows) -> tuple[npt.NDArray[Any], Any, Any]:
+        rows, dataset = plain_rows(data, "data"), checked_dataset(data, name="data")
+        if dataset.is_sparse or dataset.array().ndim != 2:
+            raise InvalidArgumentError("data must be a dense table of rows, (N, D).")
+        self._predict = in_native_frames(prediction_function(self.model), [empty_table(data)])
+        self._columns, self._dtypes = dataset.columns, dataset.dtypes
+        return dataset.array(), self._columns, rows
+
+    def _evaluated(self, rows: Any) -> Any:
+        types = self._dtypes  # beside NaN, columns hold floats
+        return self._predict(np.asarray(rows) if types is None else converted(rows, types))
+
+    def __call__(self, rows: Table) -> ValueArray:
+        """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
+        is_frame = isinstance(rows, pd.DataFrame)
+        numbers = floats_from_frame(rows) if is_frame else np.asarray(rows, dtype=np.float64)
+        return self._means(numbers, lambda selected: rows[selected])
+
+    @property
+    def reference(self) -> FloatArray | pd.DataFrame:
+        """A row of which nothing is present, the masker that goes with this model."""
+        row = np.full_like(self._data[:1], np.nan)
+        return row if self._columns is None else pd.DataFrame(row, columns=self._columns)
 
 
 class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: ignore[misc] # shap is untyped

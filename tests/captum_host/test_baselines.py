@@ -303,6 +303,15 @@ def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
     assert (fits[0] > 0).all() == (name != "Sampled")
 
 
+def test_conditional_means_of_both_hosts():
+    mean = captum_ext.conditional.ConditionalMean(quadratic, TENSOR.reshape(-1, 3, 2))
+    method, examples = captum_ext.Exact(mean, seed=0), TENSOR[:2].reshape(-1, 3, 2)
+    found = method.attribute(examples, baselines=mean.reference)
+    other = shap_ext.models.ConditionalMean(MODEL, DATA)
+    explainer = shap.Explainer(other, other.reference, algorithm="enumeration", seed=0)
+    np.testing.assert_allclose(found.reshape(2, 6).numpy(), explainer(DATA[:2]).values, atol=1e-9)
+
+
 def test_graphs_and_asymmetric_values_of_both_hosts():
     edges, tree = [(3, (0, 1)), ((0, 1), 4)], [(3, 0), (3, 1)]
     options: dict[str, Any] = {"graph": edges, "confounded": [(0, 1)], "draws": 8}

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import LinearRegression
 
 import shap_ext
+from shap_ext import criteria
 from shap_ext.maskers import Categorical, Causal, Copula, Empirical, Forest, Gaussian, Sampled
+from shap_ext.models import ConditionalMean
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -134,6 +138,7 @@ WITH_MISSING[7, 2], WITH_INFINITE[0, 1] = np.nan, np.inf
 COLOURS = pd.DataFrame({"number": [1.0, 2.0, 3.0], "colour": ["red", "red", "blue"]})
 DAYS = pd.DataFrame({"a": np.arange(20.0), "day": pd.date_range("2020-01-01", periods=20)})
 TEXTS = pd.DataFrame(ROWS).assign(text="a")[[0, 1, 2, 3, 4, "text"]].to_numpy(object)
+LINE, WIDE = LinearRegression(), np.tile(DATA, 3)[:, :13]
 PART = shap.maskers.FixedComposite(Gaussian(DATA))
 
 
@@ -157,6 +162,9 @@ def on_hierarchy(**budget):
         (lambda: Forest(WITH_INFINITE), "infinite numbers in column 1"),
         (lambda: Forest(DAYS), "dates or times in column 'day'. Convert"),
         (lambda: explained(PART), "Gaussian is part of another masker"),
+        (lambda: ConditionalMean(MODEL, WITH_MISSING), "nan in row 7, column 2"),
+        (lambda: ConditionalMean(MODEL, DATA, LinearRegression), "regressor must be an object"),
+        (lambda: ConditionalMean(MODEL, WIDE, separate=True), "data has 13 columns"),
         (
             lambda: on_hierarchy(max_evals=10),
             "max_evals=10 is too small and pays, with repeated draws, for 6 coal",
@@ -422,3 +430,60 @@ def test_rows_of_the_model_are_counted_exactly(algorithm, budget):
     _, estimate = explained(Gaussian(DATA, draws=8), algorithm, **options)
     assert estimate.model_rows.sum() == sum(map(len, seen.calls))
     assert 0.7 * 8 * budget < estimate.model_rows.sum() <= 8 * budget
+
+
+def linear(x):
+    return np.asarray(x) @ np.arange(1.0, 7.0)
+
+
+def predicted_values(mean, rows=ROWS, algorithm="enumeration"):
+    return explained(mean.reference, algorithm, mean, rows)[0]
+
+
+@pytest.mark.parametrize(("separate", "error"), [(True, 1e-9), (False, 0.05)])
+def test_linear_regressors_of_linear_models(separate, error):
+    """One for each coalition is exact, and one for all nearly so."""
+    found = predicted_values(ConditionalMean(linear, DATA, LINE, separate=separate))
+    games = DATA.mean(axis=0), np.cov(DATA.T), lambda means, covariances: linear(means)
+    exact = normal_shapley_values(ROWS, *games)
+    np.testing.assert_allclose(found.values, exact, atol=error * np.abs(exact).max())
+    np.testing.assert_allclose(found.base_values, linear(DATA).mean(), rtol=1e-12)
+
+
+def test_the_default_regressor():
+    """Its error is below that of rows that are near, and values do not depend on batches."""
+    mean, exact = ConditionalMean(MODEL, DATA), exact_values(MODEL)
+    found = predicted_values(mean)
+    errors = [
+        np.abs(other.values - exact).sum() for other in (found, explained(Empirical(DATA))[0])
+    ]
+    assert errors[0] < 0.8 * errors[1] and errors[0] < 0.3 * np.abs(exact).sum()
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, MODEL(ROWS))
+    again = predicted_values(pickle.loads(pickle.dumps(mean)), ROWS[::-1], "best")[::-1]
+    np.testing.assert_allclose(again.values, found.values, atol=1e-7)
+    marginal = criteria.mse_v(MODEL, DATA[:100], DATA[100:150])
+    assert criteria.mse_v(mean, mean.reference, DATA[100:150]).mean < 0.7 * marginal.mean
+    pairs = explained(mean.reference, "best", mean, interactions="SII")[0]
+    np.testing.assert_allclose(pairs.values.sum(axis=2), found.values, atol=1e-7)
+    share = ConditionalMean(lambda x: 1 / (1 + np.exp(-MODEL(x))), DATA)
+    odds = shap.Explainer(share, share.reference, link="logit", algorithm="best", seed=0)(ROWS)
+    np.testing.assert_allclose(odds.values.sum(axis=1) + odds.base_values, MODEL(ROWS))
+    told = share(np.where(np.arange(6) < 3, DATA, np.nan))
+    assert told.min() >= 0 and told.max() <= 1
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_regressors_of_frames_several_outputs_and_missing_values(separate):
+    frame = pd.DataFrame(DATA, columns=list("abcdef")).assign(
+        a=np.arange(500) % 3, b=DATA[:, 1] > 0
+    )
+    seen = Seen(lambda x: np.column_stack([linear(x.to_numpy(float)), MODEL(x.to_numpy(float))]))
+    tree = ExtraTreesRegressor(2, max_depth=3)  # draws splits at random
+    mean = ConditionalMean(seen, frame, tree, separate=separate)
+    rows = frame[:3].astype({"a": float})
+    rows.loc[0, "a"] = np.nan  # is absent
+    found = predicted_values(mean, rows)
+    assert all((table.dtypes == frame.dtypes).all() for table in seen.calls)
+    assert (found.values[0, 0] == 0).all() and (found.values[1:, 0] != 0).all()
+    one = ConditionalMean(lambda x: seen(x)[:, 1], frame, tree, separate=separate)
+    np.testing.assert_allclose(predicted_values(one, rows).values, found.values[..., 1], atol=1e-12)

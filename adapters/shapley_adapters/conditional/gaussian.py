@@ -23,6 +23,9 @@ _LEAST_EIGENVALUE = 1e-8
 _RIDGE = 1e-6
 """Added to the diagonal of a singular correlation matrix. Half of the digits remain exact."""
 
+_NUMBERS_AT_ONCE = 2**22
+"""Numbers of conditional matrices that are in memory at a time."""
+
 
 @dataclass
 class Gaussian:
@@ -114,6 +117,16 @@ class Gaussian:
     def factors(self, known: BoolArray, absent: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
         """Yield what the density of draws is a product of: features drawn given others, (P, D)."""
         yield known, absent
+
+    @one_blas_thread()
+    def means(self, rows: FloatArray, present: BoolArray) -> FloatArray:
+        """Return rows, (n, D), whose absent values are their means given the present ones."""
+        centred = np.where(present, rows - self.mean, 0.0)[:, :, None]
+        n_parts = 1 + rows.size * rows.shape[1] // _NUMBERS_AT_ONCE
+        for part in np.array_split(np.arange(len(rows)), n_parts):
+            keys = np.concatenate([present[part], ~present[part]], axis=1)
+            centred[part] = self._matrices(keys) @ centred[part]
+        return np.where(present, rows, centred[..., 0] + self.mean)
 
     def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
         """Return the matrices, (n, D, D), of known and of absent features, (n, 2 D).
