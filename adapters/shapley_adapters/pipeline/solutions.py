@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
@@ -78,7 +78,10 @@ def solve_near_one(
     else:
         errors = errors.at_scale(exponents)
         solution = estimator.solve_with_errors(design, values, errors)
-    solution = _with_unseen_jumps(solution, design, values)
+    largest = np.abs(solution.values).max(axis=1, keepdims=True)
+    agree = (solution.standard_errors <= _ROUNDING * largest).all(axis=1)
+    if agree.any():
+        solution = _with_unseen_jumps(solution, agree, design, values)
     if not is_scaled:
         return solution
     unions = solution.union_errors
@@ -90,8 +93,10 @@ def solve_near_one(
     )
 
 
-def _with_unseen_jumps(solution: Solution, design: Design, values: ValueArray) -> Solution:
-    """Return the solution, with errors where all draws of a game of labels agree by chance.
+def _with_unseen_jumps(
+    solution: Solution, agree: BoolArray, design: Design, values: ValueArray
+) -> Solution:
+    """Return the solution, with errors where all draws of labels `agree`, (R, K), by chance.
 
     Draws of games of single players and pairs agree always, and have no error. In a game of labels,
     where n draws agree for all players, the next one differs with probability 1 / (n + 2), by the
@@ -101,10 +106,7 @@ def _with_unseen_jumps(solution: Solution, design: Design, values: ValueArray) -
     """
     errors, sizes = solution.standard_errors, np.abs(solution.values)
     n_draws = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
-    agree = (errors <= _ROUNDING * sizes.max(axis=1, keepdims=True)) & np.isfinite(n_draws)
-    rows, outputs = np.nonzero(agree.all(axis=1))
-    if not len(rows):
-        return solution
+    rows, outputs = np.nonzero(agree & np.isfinite(n_draws).all(axis=1))
     seen, counts = values[rows, :, outputs], np.broadcast_to(design.table.counts, len(values))
     is_seen = np.arange(seen.shape[1]) < counts[rows, None]  # rows are padded with zeros
     seen = np.sort(np.where(is_seen, seen, seen[:, :1]), axis=1)
