@@ -37,24 +37,6 @@ def fitted(net):
     return SimShap(net, **FEW).fit(examples(300, N))
 
 
-def test_all_outputs_are_learned_at_once(net, fitted):
-    x = examples(20, N, seed=5)
-    every = fitted.attribute(x)
-    assert every.shape == (20, 3, N)
-    assert every.dtype == x.dtype
-    exact = Exact(net).attribute(x)
-    mean = (exact - exact.mean(dim=0)).abs().sum(dim=2).mean()
-    assert (every - exact).abs().sum(dim=2).mean() < 0.3 * mean
-
-
-@pytest.mark.parametrize("target", [1, torch.tensor([2] * 20), [0] * 20])
-def test_targets_pick_outputs(fitted, target):
-    x = examples(20, N, seed=5)
-    every = fitted.attribute(x)
-    place = target if isinstance(target, int) else int(target[0])
-    torch.testing.assert_close(fitted.attribute(x, target=target), every[:, place])
-
-
 def test_of_a_value_function_there_is_one_output(net):
     x = examples(60, N)
     sim = SimShap(net, value_function=ValueFunction("log_probability", scale="logits"), **FEW)

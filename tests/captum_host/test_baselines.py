@@ -14,7 +14,7 @@ from torch import nn
 
 import captum_ext
 import shap_ext
-from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
+from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear
 from captum_ext.conditional import Gaussian
 from shapley_adapters.errors import (
     InvalidArgumentError,
@@ -79,15 +79,6 @@ def test_inputs_may_differ_in_how_their_baselines_are_given(row):
     full = (each_draw(of_x, B), [of_y] * DRAWS, [torch.full_like(z, 7)] * DRAWS)
     for part, wanted in zip(made, averaged_oracle(forward, (x, y, z), full), strict=True):
         torch.testing.assert_close(part, wanted, **EXACT)
-
-
-def test_probabilities_are_averaged_before_their_logarithm():
-    net = network(4, 3)
-    method = Exact(net, value_function=ValueFunction("log_probability", "logits"))
-    made = method.attribute(X, baselines=BACKGROUND, target=1)
-    empty = torch.softmax(net(BACKGROUND), dim=1).mean(dim=0)[1].log()
-    full = torch.log_softmax(net(X), dim=1)[:, 1]
-    torch.testing.assert_close(made.sum(dim=1), (full - empty).detach(), **EXACT)
 
 
 # What it costs

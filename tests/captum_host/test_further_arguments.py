@@ -151,15 +151,6 @@ def test_edges_that_captums_tools_have_repeated_are_refused(n_examples):
         sensitivity_max(Exact(by_row).attribute, X[:n_examples], **perturbed)
 
 
-def test_rows_of_examples_that_are_alike_need_no_mark():
-    keep = torch.ones(4, 4, dtype=torch.long)
-    found = Exact(lambda x, keep: (x * keep).prod(dim=1)).attribute(
-        X[:4], additional_forward_args=keep
-    )
-    bound = Exact(lambda x: x.prod(dim=1))
-    torch.testing.assert_close(found, bound.attribute(X[:4]), **EXACT)
-
-
 def test_criteria():
     x, exact = X[:2], wanted(X[:2])
     for criterion in (criteria.faithfulness, criteria.monotonicity):

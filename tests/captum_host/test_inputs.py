@@ -5,7 +5,7 @@ import torch
 
 from captum_ext import Exact, RandomOrder, Shear
 from tests.captum_host.networks import examples, network, oracle
-from tests.helpers.tolerances import EXACT, Tolerances
+from tests.helpers.tolerances import EXACT
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -15,7 +15,6 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 # All tests with few features have budgets that pay for all coalitions, so that each method is
 # exact. Sums of at most 2^6 values of order one, in float64.
-REORDERED: Tolerances = {"rtol": 0, "atol": 1e-12}  # the same numbers in batches of other sizes
 
 
 def attributed(forward_func, *args, method=Exact, **kwargs):
@@ -139,18 +138,6 @@ def test_masks_cost_what_their_features_cost(method, mask):
     assert attribution.last_estimate.evaluations.tolist() == wanted
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_renaming_groups_changes_nothing_but_the_draws(method):
-    # Ids in the same order are the same players, so even the draws agree.
-    net, x = network(12), examples(2, 12)
-    ids = torch.tensor([0, 0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9])
-    plain = attributed(net, x, method=method, feature_mask=ids, n_samples=200)
-    renamed = attributed(net, x, method=method, feature_mask=ids * 37 - 100, n_samples=200)
-    assert torch.equal(plain, renamed)
-    each = attributed(net, x, method=method, feature_mask=ids.expand(2, 12).clone(), n_samples=200)
-    torch.testing.assert_close(each, plain, **REORDERED)
-
-
 # Targets
 
 
@@ -188,12 +175,3 @@ def test_outputs_of_several_dimensions_come_first_or_are_chosen(method, n_exampl
         chosen = target if isinstance(target, list) else [target] * n_examples
         rows = torch.stack([wanted[i, a, b] for i, (a, b) in enumerate(chosen)])
         torch.testing.assert_close(made, rows, **EXACT)
-
-
-@every_method
-def test_one_output_keeps_its_dimension(method):
-    # As in captum's ShapleyValueSampling: (B, 1) outputs give (B, 1, …) attributions.
-    net, x = network(4), examples(3, 4)
-    assert attributed(net, x, method=method).shape == (3, 1, 4)
-    assert attributed(net, x, method=method, target=0).shape == (3, 4)
-    assert attributed(lambda z: net(z)[:, 0], x, method=method).shape == (3, 4)

@@ -23,7 +23,7 @@ from shapley_adapters.aggregation.convex import (
     sensitivity_loss,
     unfaithfulness_loss,
 )
-from shapley_adapters.criteria import complexity, faithfulness
+from shapley_adapters.criteria import complexity
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.reference_games import random_game
@@ -356,17 +356,10 @@ def test_learned_weights_are_no_worse_than_any_candidate_or_grid_point(name):
         assert found.loss.mean() <= least + 1e-9
 
 
-def test_losses_say_what_the_criteria_say():
-    game, candidates = random_game(6, n_rows=20), numbers(3, 20, 6)
+def test_losses_say_what_the_criterion_says():
     weights = np.array([0.2, 0.5, 0.3])
-    combination = Convex(weights)(candidates).values
-    all_losses = losses()
-    np.testing.assert_allclose(all_losses["complexity"](weights), complexity(combination), **EXACT)
-    np.testing.assert_allclose(
-        1 - all_losses["faithfulness"](weights),
-        faithfulness(combination, game, subset_size=2, n_subsets=100),
-        **EXACT,
-    )
+    combination = Convex(weights)(numbers(3, 20, 6)).values
+    np.testing.assert_allclose(losses()["complexity"](weights), complexity(combination), **EXACT)
 
 
 # --- lowering complexity ---

@@ -49,12 +49,6 @@ def test_strongest_first_and_ties_to_the_player_that_stands_first():
     assert strongest(scores, 2).tolist() == [[[2, 1], [0, 2], [0, 1], [1, 2]]]
 
 
-def test_nobody_cooperates_with_itself():
-    scores = np.zeros((1, 5, 5))
-    scores[:, np.eye(5, dtype=bool)] = 9
-    assert not (strongest(scores, 4) == np.arange(5)[:, None]).any()
-
-
 @pytest.mark.parametrize(
     ("cooperators", "error", "text"),
     [

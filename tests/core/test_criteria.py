@@ -38,13 +38,6 @@ def numbers(*shape, seed=0):
 # --- complexity and accuracy ---
 
 
-def test_complexity_is_the_entropy_of_shares():
-    values = numbers(20, 7)
-    expected = [criteria_oracle.entropy(row) for row in values]
-    np.testing.assert_allclose(complexity(values), expected, **EXACT)
-    np.testing.assert_allclose(complexity(values.reshape(4, 5, 7)).ravel(), expected, **EXACT)
-
-
 @pytest.mark.parametrize("n", [1, 2, 5, 1000])
 def test_complexity_at_its_ends(n):
     assert complexity(np.eye(n)[0]) == 0
@@ -124,23 +117,6 @@ def test_equal_attributions_correlate_with_nothing():
     game = random_game(5)
     assert faithfulness(np.full((1, 5), 0.1), game, subset_size=3) == 0
     assert faithfulness(numbers(1, 5), from_function(lambda z: z[:, 0] * 0 + 3, 5)) == 0
-
-
-def test_monotonicity_and_curves_by_definition():
-    game, values = random_game(5, n_rows=4), numbers(4, 5)
-    for row in range(4):
-        value = game.value_of(row)
-        for curve, by_definition in (
-            (insertion_curve(values, game), criteria_oracle.insertion),
-            (deletion_curve(values, game), criteria_oracle.deletion),
-        ):
-            expected = by_definition(values[row], value)
-            np.testing.assert_allclose(curve.values[row], expected, **EXACT)
-            np.testing.assert_allclose(
-                curve.area[row], criteria_oracle.trapezoids(expected), **EXACT
-            )
-        expected = criteria_oracle.monotonicity(values[row], value)
-        np.testing.assert_allclose(monotonicity(values, game)[row], expected, **EXACT)
 
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])

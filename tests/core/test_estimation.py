@@ -206,13 +206,6 @@ def test_a_budget_too_small_for_any_row_is_refused_before_anything_is_evaluated(
     assert game.asked == []
 
 
-def test_enumeration_of_too_many_players_is_refused():
-    game = FunctionGame(lambda z: z.sum(axis=1), 21)
-    for budget in (None, 10_000):
-        with pytest.raises(BudgetError, match=r"2\^21 evaluations.*limit is 20"):
-            core.estimate(game, core.Exact(), core.Settings(seed=0, budget=budget))
-
-
 def test_no_errors_where_nothing_is_random():
     """What is left of complement='none' is bias."""
     (row,) = (row for row in ESTIMATORS if row.options.get("complement") == "none")

@@ -228,15 +228,6 @@ def test_a_product_of_three_players_with_one_known_cooperator(complement, member
     assert np.abs(standardized(values, 7 / 12 - members_get)).min() > 5
 
 
-def test_a_product_of_three_players_whose_cooperators_are_known_is_exact():
-    scores = np.zeros((8, 8))
-    scores[:3, :3] = 1
-    for complement in ("posterior", "uniform", "none"):
-        values = estimates(product_game(8, [0, 1, 2]), 2, 8 * 8 + 2, scores, complement=complement)
-        np.testing.assert_allclose(values[:, 0, :3, 0], 1 / 3, atol=1e-12)
-        np.testing.assert_allclose(values[:, 0, 3:, 0], 0, atol=1e-12)
-
-
 def test_posterior_draws_err_less_than_fair_coins():
     """The point of SHEAR; on games like those of networks, with cooperators that are known."""
     game = smooth_game(10, n_rows=6)

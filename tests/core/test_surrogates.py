@@ -131,16 +131,6 @@ def test_places_of_a_player_come_and_go_together():
     assert len(np.unique(marks, axis=0)) == 16
 
 
-def test_seeds():
-    before = torch.random.get_rng_state()
-    first, again, other = fitted(), fitted(), fitted(seed=1)
-    assert torch.equal(before, torch.random.get_rng_state())
-    assert first.validation == again.validation
-    assert first.validation != other.validation
-    x, present = ROWS[:9], np.random.default_rng(0).random((9, 4)) < 0.5
-    np.testing.assert_array_equal(first.outputs(x, present), again.outputs(x, present))
-
-
 def test_modules_of_one_s_own_are_copied(tmp_path):
     own = built(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
     before = own[1].weight.detach().clone()

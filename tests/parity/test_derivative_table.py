@@ -158,15 +158,8 @@ def test_faults_of_the_network_come_up_as_they_are(way, explain):
     assert not isinstance(caught.value, DerivativeError)
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (torch.OutOfMemoryError("CUDA out of memory"), "a single row"),
-        (MemoryError(), "a single row"),
-    ],
-    ids=["device", "host"],
-)
-def test_lack_of_memory_for_derivatives_only(error, words, explain):
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_lack_of_memory_for_derivatives_only(error, explain):
     def forward(inner, x):
         if x.requires_grad:
             raise error
@@ -175,7 +168,7 @@ def test_lack_of_memory_for_derivatives_only(error, words, explain):
     net, x = around(forward)(), CASES["tanh"].inputs(3)
     _, estimate = explain(net, x, "auto")
     assert estimate.cooperators.tolist() == ["difference"] * 3
-    with pytest.raises(DerivativeError, match=words):
+    with pytest.raises(DerivativeError, match="a single row"):
         explain(net, x, "gradient")
 
 

@@ -11,7 +11,7 @@ import shap_ext
 from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.optional import HAS_TORCH, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -250,10 +250,6 @@ def test_the_budget_is_shared():
     explainer(rows(1, 12, 3), max_evals=200, silent=True)
     used = sum(len(call) for call in model.calls)
     assert 150 < used <= 1.05 * 200
-    with pytest.raises(BudgetError, match=r"too small.* which 2 share"):
-        explainer(rows(1, 12, 3), max_evals=6, silent=True)
-    with pytest.raises(BudgetError, match="at least 2"):
-        explainer(rows(1, 12, 3), max_evals=1)
 
 
 def test_error_bounds_add_up_or_are_refused():

@@ -149,11 +149,6 @@ def test_wrong_calls(explainer):
             explainer(X[:2], **options)
     with pytest.raises(InvalidArgumentError, match="training_data"):
         shap_ext.SimShapExplainer(curved, REFERENCE, **FEW)(X[:2])
-    words = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
-    with pytest.raises(InvalidArgumentTypeError, match="features="):
-        shap_ext.SimShapExplainer(
-            lambda f: f["b"].to_numpy(), words[:1], training_data=words, **FEW
-        ).fit()
 
 
 def test_frames_of_booleans_and_numbers():

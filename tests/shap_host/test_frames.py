@@ -72,17 +72,6 @@ def test_types_reach_the_model_through_shaps_maskers():
         pd.testing.assert_series_equal(seen.calls[-1].dtypes, FRAME.dtypes)
 
 
-def test_flags_beside_fractions_are_not_truncated():
-    x = pd.DataFrame({"count": [3, 5], "flag": [True, False], "size": [1.0, 2.0]})
-    background = pd.DataFrame({"count": [0.5], "flag": [0.25], "size": [0.75]})
-
-    def model(frame):
-        return frame["count"].to_numpy(float) * (1 + frame["flag"].to_numpy(float)) + frame["size"]
-
-    sv = shap.Explainer(model, background, algorithm="enumeration")(x)
-    np.testing.assert_allclose(sv.values, oracle_of_frame(model, x, background), **ROUNDING)
-
-
 def test_columns_keep_their_type_where_another_loses_values_or_what_is_missing():
     columns = {"count": [1.5, 2], "flag": np.array([None, True], object), "whole": [1.0, 2.0]}
     dtypes = pd.Series({"count": np.dtype(int), "flag": np.dtype(bool), "whole": np.dtype(int)})

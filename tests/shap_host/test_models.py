@@ -9,7 +9,6 @@ import pytest
 import shap
 
 from shapley_adapters.errors import ShapleyExtWarning
-from tests.helpers.estimator_table import SEVERAL, over
 from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
@@ -25,7 +24,6 @@ from tests.shap_host.games import (
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
-each_kind_of_estimator = over(SEVERAL)
 NAMES = ["randomorder", "shear"]
 every_name = pytest.mark.parametrize("name", NAMES)
 
@@ -37,14 +35,6 @@ def explain(model, background=BACKGROUND, explained=X, name="shear", **options):
 
 
 # Torch modules
-
-
-@each_kind_of_estimator
-@pytest.mark.parametrize("n_background", [1, 3])
-def test_modules_as_they_are(row, n_background):
-    net, background = network(5, 2), rows(n_background, 5, seed=1)
-    sv = row.explainer(net, background, seed=0, **row.options)(X)
-    np.testing.assert_allclose(sv.values, oracle(of_module(net), X, background), **ROUNDING)
 
 
 def test_training_mode_is_announced_and_kept():

@@ -48,6 +48,10 @@ def test_columns_of_frames_keep_their_types_without_a_masker():
 
 
 SUMMARY = shap.kmeans(TRAIN, 5)
+COUNTS = np.array([1, 4, 2])
+WEIGHTED = DenseData(TRAIN[:3], COLUMNS, None, COUNTS.astype(float))
+REPEATED = np.repeat(TRAIN[:3], COUNTS, axis=0)
+"""What weights of whole numbers stand for."""
 
 
 def test_equal_weights_are_the_plain_average():
@@ -60,38 +64,28 @@ def test_equal_weights_are_the_plain_average():
 
 @pytest.mark.parametrize("linearize", [True, False])
 def test_weights_go_through_links(linearize):
-    # Weights of whole numbers are the same as repeated rows.
-    counts = np.array([1, 4, 2])
-    background = TRAIN[:3]
-    summary = DenseData(background, COLUMNS, None, counts.astype(float))
     options = {"link": shap.links.logit, "linearize_link": linearize}
-    wanted = explain(probability, np.repeat(background, counts, axis=0), **options)
-    got = explain(probability, summary, **options)
+    got, wanted = (explain(probability, one, **options) for one in (WEIGHTED, REPEATED))
     np.testing.assert_allclose(got.values, wanted.values, rtol=0, atol=1e-10)
     np.testing.assert_allclose(got.base_values, wanted.base_values, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["log_probability", "expected_log_probability", "margin"])
 def test_weights_go_through_value_functions(kind):
-    counts = np.array([1, 4, 2])
-    summary = DenseData(TRAIN[:3], COLUMNS, None, counts.astype(float))
-    repeated = np.repeat(TRAIN[:3], counts, axis=0)
-    wanted = explain(probability, repeated, value_function=kind)
-    got = explain(probability, summary, value_function=kind)
+    got, wanted = (explain(probability, one, value_function=kind) for one in (WEIGHTED, REPEATED))
     np.testing.assert_allclose(got.values, wanted.values, rtol=0, atol=1e-10)
     curves = [
         shap_ext.criteria.masked_log_odds(wanted.values, probability, masker, X).values
-        for masker in (repeated, summary)
+        for masker in (REPEATED, WEIGHTED)
     ]
     np.testing.assert_allclose(curves[0], curves[1], rtol=0, atol=1e-10)
 
 
 def test_weights_go_through_derivatives_and_standard_errors():
-    counts = np.array([1, 4, 2])
     net, x, background = network(9), rows(2, 9, seed=3), rows(3, 9, seed=4)
-    summary = DenseData(background, [str(i) for i in range(9)], None, counts.astype(float))
+    summary = DenseData(background, [str(i) for i in range(9)], None, COUNTS.astype(float))
     results = []
-    for masker in (np.repeat(background, counts, axis=0), summary):
+    for masker in (np.repeat(background, COUNTS, axis=0), summary):
         explainer = shap.Explainer(net, masker, algorithm="shear", seed=0, cooperators="hessian")
         results.append(explainer(x, max_evals=120, error_bounds=True))
         assert explainer.last_estimate.cooperators.tolist() == ["hessian"] * 2
