@@ -403,6 +403,17 @@ def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, option
         assert (estimate.standard_errors >= estimate.fit_errors).all()
 
 
+@pytest.mark.parametrize("of", [Gaussian, Copula, Empirical])
+def test_errors_scale_with_outputs(of):
+    names = "standard_errors", "fit_errors", "degrees_of_freedom"
+    masker = of(DATA)
+    for factor in (2.0**-500, 2.0**500):
+        _, ordinary = explained(of(DATA))
+        _, found = explained(masker, model=lambda x, factor=factor: MODEL(x) * factor)
+        for name, scale in zip(names, (factor, factor, 1.0), strict=True):
+            np.testing.assert_allclose(getattr(found, name), getattr(ordinary, name) * scale)
+
+
 def test_importance_of_drawn_values():
     """Repetitions of sampled rows, and of their losses."""
     exact = exact_values(MODEL)
