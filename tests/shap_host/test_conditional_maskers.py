@@ -404,9 +404,9 @@ def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, option
 
 
 @pytest.mark.parametrize("of", [Gaussian, Copula, Empirical])
-def test_errors_scale_with_outputs(of):
+def test_errors_of_copies_scale_with_outputs(of):
     names = "standard_errors", "fit_errors", "degrees_of_freedom"
-    masker = of(DATA)
+    masker = pickle.loads(pickle.dumps(of(DATA)))
     for factor in (2.0**-500, 2.0**500):
         _, ordinary = explained(of(DATA))
         _, found = explained(masker, model=lambda x, factor=factor: MODEL(x) * factor)
