@@ -16,6 +16,7 @@ from shap_ext.models import ConditionalMean
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
+    ShapleyExtError,
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import conditional_values, shapley_values
@@ -163,6 +164,7 @@ def on_hierarchy(**budget):
         (lambda: Forest(DAYS), "dates or times in column 'day'. Convert"),
         (lambda: explained(PART), "Gaussian is part of another masker"),
         (lambda: ConditionalMean(MODEL, WITH_MISSING), "nan in row 7, column 2"),
+        (lambda: ConditionalMean(lambda x: x[:, 0] * np.nan, DATA), "row 0 of data is nan"),
         (lambda: ConditionalMean(MODEL, DATA, LinearRegression), "regressor must be an object"),
         (lambda: ConditionalMean(MODEL, WIDE, separate=True), "data has 13 columns"),
         (
@@ -176,7 +178,7 @@ def on_hierarchy(**budget):
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
+    with pytest.raises(ShapleyExtError, match=message):
         call()
 
 
@@ -477,6 +479,8 @@ def test_the_default_regressor():
         np.abs(other.values - exact).sum() for other in (found, explained(Empirical(DATA))[0])
     ]
     assert errors[0] < 0.8 * errors[1] and errors[0] < 0.3 * np.abs(exact).sum()
+    moved = ConditionalMean(lambda x: MODEL(x - 1e9), DATA + 1e9)  # as dates are
+    np.testing.assert_allclose(predicted_values(moved, ROWS + 1e9).values, found.values, atol=0.01)
     np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, MODEL(ROWS))
     again = predicted_values(pickle.loads(pickle.dumps(mean)), ROWS[::-1], "best")[::-1]
     np.testing.assert_allclose(again.values, found.values, atol=1e-7)
