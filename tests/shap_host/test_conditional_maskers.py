@@ -399,10 +399,13 @@ def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, option
     rng = np.random.default_rng(0)
     drawn = [exact(DATA[rng.integers(len(DATA), size=len(DATA))]) for _ in range(60)]
     for algorithm, budget in (("enumeration", "auto"), ("oddgp", 60)):
-        _, estimate = explained(masker, algorithm, max_evals=budget, **options)
+        _, estimate = explained(masker, algorithm, max_evals=budget, trace=True, **options)
         found, right = estimate.fit_errors[..., 0], np.std(drawn, axis=0)
         assert 0.75 < np.sqrt((found**2).sum() / (right**2).sum()) < 1.33
         assert (estimate.standard_errors >= estimate.fit_errors).all()
+        np.testing.assert_array_equal(
+            estimate.trace.standard_errors[:, :, -1], estimate.standard_errors
+        )
 
 
 def test_errors_of_fits_to_few_rows():

@@ -442,12 +442,15 @@ class DrawnRun(Run):
         rows = group.rows[indices] - first_row
         target: Any = (rows[:, None], group.players[indices]) if group.graph is None else rows
         result.fit_errors[target] = of_fit
-        errors = np.hypot(result.standard_errors[target], of_fit)
-        share = (of_fit / np.where(errors > 0, errors, 1)) ** 2  # of the variances
-        with np.errstate(divide="ignore"):  # by Welch and Satterthwaite
-            freedom = (1 - share) ** 2 / result.degrees_of_freedom[target] + share**2 / N_FITS
-            result.degrees_of_freedom[target] = 1 / freedom
-        result.standard_errors[target] = errors
+        for one, added in ((result, of_fit), (result.trace, of_fit[:, :, None])):
+            if one is None:
+                continue
+            errors = np.hypot(one.standard_errors[target], added)
+            share = (added / np.where(errors > 0, errors, 1)) ** 2  # of the variances
+            with np.errstate(divide="ignore"):  # by Welch and Satterthwaite
+                freedom = (1 - share) ** 2 / one.degrees_of_freedom[target] + share**2 / N_FITS
+                one.degrees_of_freedom[target] = 1 / freedom
+            one.standard_errors[target] = errors
 
     def _levels(self, row: int, players: IntArray) -> Levels:
         """Return the levels of some players of a row, by its columns, in this order."""
