@@ -402,29 +402,23 @@ def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, option
         _, estimate = explained(masker, algorithm, max_evals=budget, trace=True, **options)
         found, right = estimate.fit_errors[..., 0], np.std(drawn, axis=0)
         assert 0.75 < np.sqrt((found**2).sum() / (right**2).sum()) < 1.33
-        assert (estimate.standard_errors >= estimate.fit_errors).all()
-        np.testing.assert_array_equal(
-            estimate.trace.standard_errors[:, :, -1], estimate.standard_errors
-        )
+        assert (estimate.trace.standard_errors[:, :, -1] >= estimate.fit_errors).all()
 
 
 def test_errors_of_fits_to_few_rows():
-    held = []
-    for seed, data in enumerate(DATA.reshape(50, 10, N_FEATURES)):
-        low, high = explained(Gaussian(data, seed=seed))[1].interval()
-        held.append((low[..., 0] <= exact_values(MODEL)) & (exact_values(MODEL) <= high[..., 0]))
-    assert np.mean(held) > 0.93  # errors to first order held .87
+    sets, exact = enumerate(DATA.reshape(50, 10, N_FEATURES)), exact_values(MODEL)
+    ends = [explained(Gaussian(data, seed=seed))[1].interval() for seed, data in sets]
+    low, high = np.array(ends).swapaxes(0, 1)[..., 0]
+    assert ((low <= exact) & (exact <= high)).mean() > 0.93  # by errors to first order, .87
 
 
 @pytest.mark.parametrize("of", [Gaussian, Copula, Empirical])
 def test_errors_of_copies_scale_with_outputs(of):
-    names = "standard_errors", "fit_errors", "degrees_of_freedom"
-    masker = pickle.loads(pickle.dumps(of(DATA)))
+    masker, ordinary = pickle.loads(pickle.dumps(of(DATA))), explained(of(DATA))[1]
     for factor in (2.0**-500, 2.0**500):
-        _, ordinary = explained(of(DATA))
         _, found = explained(masker, model=lambda x, factor=factor: MODEL(x) * factor)
-        for name, scale in zip(names, (factor, factor, 1.0), strict=True):
-            np.testing.assert_allclose(getattr(found, name), getattr(ordinary, name) * scale)
+        np.testing.assert_allclose(found.fit_errors, ordinary.fit_errors * factor)
+        np.testing.assert_allclose(found.degrees_of_freedom, ordinary.degrees_of_freedom)
 
 
 def test_importance_of_drawn_values():
