@@ -16,6 +16,7 @@ from shap_ext.models import ConditionalMean
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
+    ShapleyExtError,
     ShapleyExtWarning,
 )
 from tests.helpers.brute_force import conditional_values, shapley_values
@@ -163,6 +164,7 @@ def on_hierarchy(**budget):
         (lambda: Forest(DAYS), "dates or times in column 'day'. Convert"),
         (lambda: explained(PART), "Gaussian is part of another masker"),
         (lambda: ConditionalMean(MODEL, WITH_MISSING), "nan in row 7, column 2"),
+        (lambda: ConditionalMean(lambda x: x[:, 0] * np.nan, DATA), "row 0 of data is nan"),
         (lambda: ConditionalMean(MODEL, DATA, LinearRegression), "regressor must be an object"),
         (lambda: ConditionalMean(MODEL, WIDE, separate=True), "data has 13 columns"),
         (
@@ -176,7 +178,7 @@ def on_hierarchy(**budget):
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
+    with pytest.raises(ShapleyExtError, match=message):
         call()
 
 
@@ -397,10 +399,26 @@ def test_errors_of_the_fit_are_those_of_fits_to_drawn_rows(masker, exact, option
     rng = np.random.default_rng(0)
     drawn = [exact(DATA[rng.integers(len(DATA), size=len(DATA))]) for _ in range(60)]
     for algorithm, budget in (("enumeration", "auto"), ("oddgp", 60)):
-        _, estimate = explained(masker, algorithm, max_evals=budget, **options)
+        _, estimate = explained(masker, algorithm, max_evals=budget, trace=True, **options)
         found, right = estimate.fit_errors[..., 0], np.std(drawn, axis=0)
         assert 0.75 < np.sqrt((found**2).sum() / (right**2).sum()) < 1.33
-        assert (estimate.standard_errors >= estimate.fit_errors).all()
+        assert (estimate.trace.standard_errors[:, :, -1] >= estimate.fit_errors).all()
+
+
+def test_errors_of_fits_to_few_rows():
+    sets, exact = enumerate(DATA.reshape(50, 10, N_FEATURES)), exact_values(MODEL)
+    ends = [explained(Gaussian(data, seed=seed))[1].interval() for seed, data in sets]
+    low, high = np.array(ends).swapaxes(0, 1)[..., 0]
+    assert ((low <= exact) & (exact <= high)).mean() > 0.93  # by errors to first order, .87
+
+
+@pytest.mark.parametrize("of", [Gaussian, Copula, Empirical])
+def test_errors_of_copies_scale_with_outputs(of):
+    masker, ordinary = pickle.loads(pickle.dumps(of(DATA))), explained(of(DATA))[1]
+    for factor in (2.0**-500, 2.0**500):
+        _, found = explained(masker, model=lambda x, factor=factor: MODEL(x) * factor)
+        np.testing.assert_allclose(found.fit_errors, ordinary.fit_errors * factor)
+        np.testing.assert_allclose(found.degrees_of_freedom, ordinary.degrees_of_freedom)
 
 
 def test_importance_of_drawn_values():
@@ -458,6 +476,8 @@ def test_the_default_regressor():
         np.abs(other.values - exact).sum() for other in (found, explained(Empirical(DATA))[0])
     ]
     assert errors[0] < 0.8 * errors[1] and errors[0] < 0.3 * np.abs(exact).sum()
+    moved = ConditionalMean(lambda x: MODEL(x - 1e9), DATA + 1e9)  # as dates are
+    np.testing.assert_allclose(predicted_values(moved, ROWS + 1e9).values, found.values, atol=0.01)
     np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, MODEL(ROWS))
     again = predicted_values(pickle.loads(pickle.dumps(mean)), ROWS[::-1], "best")[::-1]
     np.testing.assert_allclose(again.values, found.values, atol=1e-7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -246,8 +247,12 @@ class Copula:
 
     def refitted(self, rng: np.random.Generator) -> LogRatios:
         """Return the log-ratios of draws by fits to other rows, whose scores have other moments."""
-        of_scores = self.scores.refitted(rng)
-        return lambda row, masks, scores: of_scores(self._scores_of(row), masks, scores)
+        return partial(self._log_ratios, self.scores.refitted(rng))
+
+    def _log_ratios(
+        self, of_scores: LogRatios, row: FloatArray, masks: BoolArray, scores: FloatArray
+    ) -> FloatArray:
+        return of_scores(self._scores_of(row), masks, scores)
 
     def _scores_of(self, row: FloatArray) -> FloatArray:
         return np.where(np.isnan(row), np.nan, _normal_scores(row[None], self.ordered)[0])

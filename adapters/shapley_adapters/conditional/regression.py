@@ -12,7 +12,7 @@ from ..arguments import checked_flag, checked_seed
 from ..array_types import BoolArray, FloatArray, ValueArray
 from ..coalitions.tables import random_subsets
 from ..constructors import merged_docstring
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, NonFiniteValueError
 from ..games.evaluation import OutputShape, as_outputs
 from .draws import checked_numbers
 from .gaussian import Gaussian
@@ -126,6 +126,12 @@ class ConditionalMean(Generic[DataT]):
             )
         self._shape = OutputShape("The model", "Explain such rows one at a time.")
         self._outputs = as_outputs(self._evaluated(rows), n_rows, self._shape)
+        if not (finite := np.isfinite(self._outputs)).all():
+            row, output = np.argwhere(~finite)[0]
+            raise NonFiniteValueError(
+                f"The output {output} of the model for row {row} of data is "
+                f"{self._outputs[row, output]}. It must return finite numbers."
+            )
         spread = self._outputs.std(axis=0)
         self._centre, self._spread = self._outputs.mean(axis=0), np.where(spread > 0, spread, 1.0)
         self._fits: dict[bytes, list[Any]] = {}
@@ -215,6 +221,7 @@ def _default(inputs: FloatArray, is_separate: bool) -> Any:
         return pipeline.make_pipeline(scaler, preprocessing.PolynomialFeatures(2), ridge)
     gamma, n_points = 1 / (3 * inputs.shape[1]), min(300, len(inputs))
     kernel = kernel_approximation.Nystroem(gamma=gamma, n_components=n_points)
-    smooth = pipeline.make_pipeline(scaler, kernel, ridge)
     trees = ensemble.ExtraTreesRegressor(50, min_samples_leaf=30, max_features=0.5)
-    return ensemble.VotingRegressor([("smooth", smooth), ("trees", trees)])
+    both = [("smooth", pipeline.make_pipeline(kernel, ridge)), ("trees", trees)]
+    # Trees take single precision, which does not resolve dates, nor hold numbers beyond 3e38.
+    return pipeline.make_pipeline(scaler, ensemble.VotingRegressor(both))

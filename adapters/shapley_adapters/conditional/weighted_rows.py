@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class WeightedRows(ABC):
         What the weights of rows are a function of, such as trees, stays as it is.
         """
         more = rng.normal(size=(len(self.data), N_FITS))
-        return lambda _row, _masks, chosen: more[chosen]
+        return partial(_changes_of_weights, more)
 
     def fill(self, row: npt.NDArray[Any], masks: BoolArray, points: FloatArray) -> Filled:
         """Return rows whose absent values are those of rows of the data, (P, K, D), and which.
@@ -70,6 +71,10 @@ class WeightedRows(ABC):
             ]
         chosen = np.minimum(np.array(drawn), len(self.data) - 1)
         return np.where(masks[:, None], row, self.data[chosen]), chosen
+
+
+def _changes_of_weights(more: FloatArray, _row: object, _masks: object, chosen: Any) -> FloatArray:
+    return more[chosen]
 
 
 @dataclass

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, complements, end_points, size_weights
-from ..conditional.refits import N_CHANGES, N_FITS, RefittedGame, variances_of_fits
+from ..conditional.refits import N_CHANGES, N_FITS, RefittedGame, errors_of_fits
 from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
@@ -438,16 +438,19 @@ class DrawnRun(Run):
         group = pending.group
         estimator = self.estimator.linear or self.estimator
         changes = solve_near_one(estimator, pending.design, pending.changes).values
-        variances = variances_of_fits(changes)[indices]
+        of_fit = errors_of_fits(changes)[indices]
         rows = group.rows[indices] - first_row
         target: Any = (rows[:, None], group.players[indices]) if group.graph is None else rows
-        result.fit_errors[target] = np.sqrt(variances)
-        of_draws = result.standard_errors[target] ** 2
-        total = of_draws + variances
-        freedom = of_draws**2 / result.degrees_of_freedom[target] + variances**2 / N_FITS
-        with np.errstate(invalid="ignore", divide="ignore"):  # by Welch and Satterthwaite
-            result.degrees_of_freedom[target] = np.where(freedom > 0, total**2 / freedom, np.inf)
-        result.standard_errors[target] = np.sqrt(total)
+        result.fit_errors[target] = of_fit
+        for one, added in ((result, of_fit), (result.trace, of_fit[:, :, None])):
+            if one is None:
+                continue
+            errors = np.hypot(one.standard_errors[target], added)
+            share = (added / np.where(errors > 0, errors, 1)) ** 2  # of the variances
+            with np.errstate(divide="ignore"):  # by Welch and Satterthwaite
+                freedom = (1 - share) ** 2 / one.degrees_of_freedom[target] + share**2 / N_FITS
+                one.degrees_of_freedom[target] = 1 / freedom
+            one.standard_errors[target] = errors
 
     def _levels(self, row: int, players: IntArray) -> Levels:
         """Return the levels of some players of a row, by its columns, in this order."""
