@@ -149,6 +149,10 @@ def test_wrong_calls(explainer):
             explainer(X[:2], **options)
     with pytest.raises(InvalidArgumentError, match="training_data"):
         shap_ext.SimShapExplainer(curved, REFERENCE, **FEW)(X[:2])
+    with pytest.raises(InvalidArgumentError, match="Explain a ConditionalMean"):
+        shap_ext.SimShapExplainer(
+            curved, shap_ext.maskers.Gaussian(X), training_data=X, **FEW
+        ).fit()
 
 
 def test_frames_of_booleans_and_numbers():

@@ -148,10 +148,15 @@ class AmortizedShapley:
         Raises
         ------
         InvalidArgumentError
-            If inputs hold NaN or infinite numbers, the network does not fit them, or `folder` holds
-            values of another model.
+            If inputs hold NaN or infinite numbers, the network does not fit them, values are means
+            of drawn features, or `folder` holds values of another model.
         """
         check_finite(inputs)
+        if game.draws_values:
+            raise InvalidArgumentError(
+                "A network learns values without noise, not those of drawn features. Explain a "
+                "ConditionalMean with its reference, or pass background rows or a baseline."
+            )
         student = training.student
         student = default_student(inputs, players) if student is None else student
         options = with_players(student, training.student_options or {}, players)
