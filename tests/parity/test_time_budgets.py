@@ -192,6 +192,13 @@ def test_a_budget_is_a_further_limit(explain, clock):
         explain(model, ROWS, max_seconds=10.0, max_evals=3)
 
 
+def test_draws_need_more_evaluations_than_coalitions(clock):
+    masker = shap_ext.maskers.Gaussian(np.random.default_rng(0).normal(size=(60, 12)), draws=2)
+    explainer = shap.Explainer(clock.model(curved, 1e-3), masker, algorithm="oddgp", seed=0)
+    explainer(ROWS[:1, :12], max_seconds=0.2, silent=True)
+    assert 12 <= explainer.last_estimate.budget < 100 and clock.now <= 0.24
+
+
 @pytest.mark.parametrize(
     ("limit", "remedy"),
     [

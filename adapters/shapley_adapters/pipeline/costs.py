@@ -6,7 +6,7 @@ Which estimator errs less with which budget is assumed from tables, before any m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..array_types import BoolArray, IntArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import warn_user
+from ..errors import BudgetError, warn_user
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.odd_gp.fitting import QUICKLY_FROM
 from ..estimators.protocol import Declaration, Estimator, Passes
@@ -24,6 +24,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..memory_bounds import memory_limit
 from ..workers import n_workers_for
+from .drawing import repeated_drawing
 from .settings import (
     OPERATIONS_PER_SECOND,
     Settings,
@@ -212,6 +213,14 @@ class Costs:
             if n_players <= MAX_PLAYERS and needs_enumeration(estimator, settings):
                 of_size = n_all
             least = max(least, min(n_all, of_size))
+        game, sizes = self.game, np.array(list(self.n_rows_of))
+        if game.draws_values or game.answers_at_random or settings.n_repeats > 1:
+            quiet = replace(settings, budget=least, max_seconds=None)
+            has_draws = game.only_absence_is_random and settings.n_repeats == 1
+            try:
+                repeated_drawing(sizes, estimator, quiet, has_draws)
+            except BudgetError as error:  # several draws of a value need more
+                least = error.needed or least
         return least
 
     def is_cheap(self, plan: Plan) -> bool:
