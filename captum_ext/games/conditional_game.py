@@ -38,6 +38,7 @@ class ConditionalGame(ForwardFunctionGame):
         super().__post_init__()
         table = array_of(self.inputs[0]).reshape(self.n_rows, -1)
         self._draws_of_rows = [self.draws.of_row(row) for row in table]
+        self._repeated: dict[tuple[int, int], RowDraws] = {}  # which know their latest draws
 
     @property
     def has_refits(self) -> bool:
@@ -93,9 +94,10 @@ class ConditionalGame(ForwardFunctionGame):
     ) -> Iterator[tuple[IntArray, RowDraws]]:
         """Yield the draws of each repetition of a row, and its pairs."""
         keys, members = np.unique(np.stack([rows, repeats]), axis=1, return_inverse=True)
-        for key, (row, repeat) in enumerate(keys.T):
+        for key, (row, repeat) in enumerate(keys.T.tolist()):
+            draws = self._draws_of_rows[row].repeated(repeat)
             pairs = np.flatnonzero(members.ravel() == key)
-            yield pairs, self._draws_of_rows[row].repeated(int(repeat))
+            yield pairs, self._repeated.setdefault((row, repeat), draws)
 
 
 @dataclass
