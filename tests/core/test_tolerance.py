@@ -104,6 +104,14 @@ def test_batches_stay_full_while_rows_stop():
     assert np.mean(np.array(game.batch_sizes) == 50) > 0.9
 
 
+def test_relative_tolerance_is_a_part_of_the_range():
+    row = next(row for row in STOPS if row.id == "random order")
+    game = mixed_games()
+    result = row.estimate(game, budget=1900, tolerance=core.Tolerance(0.05, is_relative=True))
+    spread = np.ptp(result.values, axis=1)
+    assert (result.standard_errors.max(axis=1) <= 0.05 * spread).all()
+
+
 def test_nothing_random_has_nothing_to_stop_for():
     row = next(row for row in ESTIMATORS if row.options.get("complement") == "none")
     with pytest.raises(InvalidArgumentError, match="complement='none'"):
