@@ -10,19 +10,18 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, complements, end_points, size_weights
-from ..conditional.refits import N_CHANGES, N_FITS, RefittedGame, errors_of_fits
+from ..conditional.refits import N_CHANGES, RefittedGame
 from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.draws import Draws
 from ..estimators.odd_gp.background_process import Levels
 from ..estimators.odd_gp.background_regression import DrawnValues
-from ..estimators.protocol import Design, Estimator, Solution
+from ..estimators.protocol import Design, Estimator
 from ..games.drawn_values import DrawnRequest, SingleDraws
 from ..games.evaluation import Evaluator
 from .designs import PendingRows, RowGroup
-from .result import Estimate
 from .run import CallBudget, Run
 from .settings import Settings, budget_for, checked_budgets, estimation_cost
-from .solutions import scale_exponents, solve_near_one
+from .solutions import scale_exponents
 
 _MORE_FOR_SINGLES = 2
 """Single players have so many times the background rows of other coalitions: they weigh more."""
@@ -422,35 +421,6 @@ class DrawnRun(Run):
             errors=errors,
             changes=changes.sum(axis=2) / counts if self.n_changes else None,
         )
-
-    def record(
-        self,
-        result: Estimate,
-        first_row: int,
-        pending: PendingRows,
-        indices: IntArray | slice,
-        solution: Solution,
-    ) -> None:
-        """Write the solution of some rows into the result, with the errors of the fit."""
-        super().record(result, first_row, pending, indices, solution)
-        if pending.changes is None:
-            return
-        group = pending.group
-        estimator = self.estimator.linear or self.estimator
-        changes = solve_near_one(estimator, pending.design, pending.changes).values
-        of_fit = errors_of_fits(changes)[indices]
-        rows = group.rows[indices] - first_row
-        target: Any = (rows[:, None], group.players[indices]) if group.graph is None else rows
-        result.fit_errors[target] = of_fit
-        for one, added in ((result, of_fit), (result.trace, of_fit[:, :, None])):
-            if one is None:
-                continue
-            errors = np.hypot(one.standard_errors[target], added)
-            share = (added / np.where(errors > 0, errors, 1)) ** 2  # of the variances
-            with np.errstate(divide="ignore"):  # by Welch and Satterthwaite
-                freedom = (1 - share) ** 2 / one.degrees_of_freedom[target] + share**2 / N_FITS
-                one.degrees_of_freedom[target] = 1 / freedom
-            one.standard_errors[target] = errors
 
     def _levels(self, row: int, players: IntArray) -> Levels:
         """Return the levels of some players of a row, by its columns, in this order."""

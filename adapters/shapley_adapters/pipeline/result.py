@@ -14,6 +14,7 @@ import scipy.special
 
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
+from ..conditional.refits import N_FITS
 from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import (
@@ -427,6 +428,20 @@ def blank_estimate(
         unions=np.full((n_rows, n_players), -1) if has_unions else None,
         union_errors=np.zeros(shape) if has_unions else None,
     )
+
+
+def add_fit_errors(result: Estimate, target: Any, errors: AttributionArray) -> None:
+    """Add errors of the fit, (R, M, K), to those of the rows at `target`, and of their traces."""
+    result.fit_errors[target] = errors
+    for one, added in ((result, errors), (result.trace, errors[:, :, None])):
+        if one is None:
+            continue
+        total = np.hypot(one.standard_errors[target], added)
+        share = (added / np.where(total > 0, total, 1)) ** 2  # of the variances
+        with np.errstate(divide="ignore"):  # by Welch and Satterthwaite
+            freedom = (1 - share) ** 2 / one.degrees_of_freedom[target] + share**2 / N_FITS
+            one.degrees_of_freedom[target] = 1 / freedom
+        one.standard_errors[target] = total
 
 
 def _counted(count: int, noun: str) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
+from ..conditional.refits import errors_of_fits
 from ..errors import InvalidArgumentError, first_row
 from ..estimators.exact import FullDesign, full_design
 from ..estimators.protocol import Design, Estimator, Passes, Solution
@@ -25,7 +26,7 @@ from ..workers import one_blas_thread
 from .designs import GROWTH, GroupDesigns, PendingRows, RowGroup, scored
 from .passes import passes_at_ends, refuse_what_needs_values, usable, with_flat_players, with_passes
 from .repetition import Repetition, errors_of_repeated
-from .result import Estimate, blank_estimate
+from .result import Estimate, add_fit_errors, blank_estimate
 from .run_warnings import RunWarnings
 from .settings import MANY_ENTRIES, RowBudget, Settings, checked_budgets, refuse_long_rows
 from .solutions import check_interactions, record_interactions, scale_exponents, solve_near_one
@@ -514,3 +515,7 @@ class Run:
             record_interactions(
                 self.estimator, result.interactions, first_row, pending, solution.standard_errors
             )
+        if pending.changes is not None:
+            estimator = self.estimator.linear or self.estimator
+            changes = solve_near_one(estimator, design, pending.changes).values
+            add_fit_errors(result, target, errors_of_fits(changes))
