@@ -18,7 +18,7 @@ from shapley_adapters.frames import floats_from_frame
 from shapley_adapters.remote import Usage
 
 from .argument_types import Rows, Table
-from .inputs.datasets import checked_dataset, converted, plain_rows
+from .inputs.datasets import converted, dense_table, plain_rows
 from .inputs.models import empty_table, in_native_frames, prediction_function
 from .shap_internals import SavedByArguments
 
@@ -52,9 +52,7 @@ class ConditionalMean(regression.ConditionalMean[Rows]):
     _data_text = "array or DataFrame, (N, D)"
 
     def _read(self, data: Rows) -> tuple[npt.NDArray[Any], Any, Any]:
-        rows, dataset = plain_rows(data, "data"), checked_dataset(data, name="data")
-        if dataset.is_sparse or dataset.array().ndim != 2:
-            raise InvalidArgumentError("data must be a dense table of rows, (N, D).")
+        rows, dataset = plain_rows(data, "data"), dense_table(data)
         self._predict = in_native_frames(prediction_function(self.model), [empty_table(data)])
         self._columns, self._dtypes = dataset.columns, dataset.dtypes
         return dataset.array(), self._columns, rows

@@ -184,6 +184,16 @@ def checked_dataset(
     return dataset
 
 
+def dense_table(data: object) -> Dataset:
+    """Return the rows of `data`, which must be a table that is not sparse."""
+    dataset = checked_dataset(data, name="data")
+    if dataset.is_sparse:
+        raise InvalidArgumentError("data is sparse; pass data.toarray().")
+    if len(shape := dataset.array().shape) != 2:
+        raise InvalidArgumentError(f"data has shape {shape}; a table of rows is needed.")
+    return dataset
+
+
 def plain_rows(data: object, name: str) -> Any:
     """Return frames of any package as of pandas, and tensors and subclasses of arrays as arrays.
 

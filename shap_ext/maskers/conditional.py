@@ -17,10 +17,9 @@ import numpy.typing as npt
 from shapley_adapters.array_types import BoolArray, FloatArray
 from shapley_adapters.conditional import hosted
 from shapley_adapters.conditional.draws import ConditionalDistribution, RowDraws, checked_draws
-from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Rows
-from ..inputs.datasets import Dataset, checked_dataset
+from ..inputs.datasets import Dataset, dense_table
 from ..inputs.masked_rows import InputMask, Mask, MaskedInputs, MaskedRow
 from ..inputs.models import empty_table
 
@@ -56,12 +55,8 @@ class ConditionalMasker(hosted.DrawnFeatures[Rows]):
         Frames keep the types of their columns where whole rows are drawn; else they hold numbers.
         """
         self.data_frame = empty_table(data)
-        dataset = checked_dataset(data, name="data")
-        if dataset.is_sparse:
-            raise InvalidArgumentError("data is sparse; pass data.toarray().")
+        dataset = dense_table(data)
         values = dataset.array()
-        if values.ndim != 2:
-            raise InvalidArgumentError(f"data has shape {values.shape}; a table of rows is needed.")
         distribution = fitted(values, None if dataset.columns is None else list(dataset.columns))
         if not self.are_rows_drawn:
             values = values.astype(np.float64)
