@@ -31,10 +31,6 @@ _DEGREES = 64
 """Players of T beside those of A whose weights are kept. Those of larger sets are below rounding:
 the largest level of the prior is 14.4, and 14.4^64 / 64! is 1e-15."""
 
-_NODES = np.exp(1j * np.pi * (np.arange(_DEGREES // 4) + 0.5) / (_DEGREES // 2))
-"""Points on a quarter of the unit circle: by symmetry, sums over all of it are those of so many
-degrees, odd ones and even ones apart. None is at 1, where a player's factor may be 0."""
-
 _BERNOULLI = tuple(Fraction(*parts) for parts in ((1, 1), (-1, 2), (1, 6), (0, 1), (-1, 30)))
 
 Weights = Callable[[int, int, int], Fraction]
@@ -299,12 +295,18 @@ class IndexOfSize:
         found = np.zeros((len(signs), len(self.sets)))
         if not weights.any():
             return found
-        of_nodes = (_NODES.conj()[:, None] ** degrees) @ weights / len(_NODES)
-        nodes = np.tile(_NODES, len(tau))
-        strengths = np.repeat(tau, len(_NODES), axis=0)  # (L Q, M)
+        # A quarter of the circle: by symmetry, sums over all of it are those of as many degrees as
+        # it has points, odd ones and even ones apart. None is at 1, where a factor may be 0.
+        n_nodes = -(-len(by_degree) // 4)
+        quarter = np.exp(1j * np.pi * (np.arange(n_nodes) + 0.5) / (2 * n_nodes))
+        of_nodes = (quarter.conj()[:, None] ** degrees) @ weights / n_nodes
+        nodes = np.tile(quarter, len(tau))
+        strengths = np.repeat(tau, n_nodes, axis=0)  # (L Q, M)
         scaled = nodes[:, None] * strengths
-        tilt = signs @ np.arctanh(scaled).T  # (n, L Q)
-        raised = np.exp(tilt)
+        along = np.arctanh(scaled).T
+        # By products of real matrices: the first exponential after one of complex matrices may take
+        # 17 times as long (OpenBLAS leaves registers in a state in which libm is slow).
+        raised = np.exp((signs @ along.real) + 1j * (signs @ along.imag))  # (n, L Q)
         lowered = 1 / raised
         scale = 0.5 * np.exp(0.5 * np.log1p(-(scaled**2)).sum(axis=1))
         scale *= np.outer(shares, of_nodes).ravel()
