@@ -326,11 +326,12 @@ class OddGP(Estimator[OddDesign]):
         posterior = n_values * seen * n_players + 0.08 * seen**3
         posterior += 3.5 * (n_values - seen) * seen**2
         if self.weights == "equal":
-            return Operations(5e7, n_outputs * (1e7 + posterior / 3))
+            each = 1e7 + 400.0 * n_values**2 + posterior
+            return Operations(5e7 + 2 * each, n_outputs * each / 6)
         learned_from = WEIGHTS[self.weights]
         n_fitted = min(n_values, learned_from)
         n = min(n_values, SEARCHED, SEARCHED_EACH * learned_from)
-        learning = 7e7 + n_fitted * (9e5 + 1300.0 * n_fitted + 5500.0 * n_players)
+        learning = 5e7 + n_fitted * (7e5 + 1000.0 * n_fitted + 4500.0 * n_players)
         learning += 2.5e5 * (n - n_fitted) + 0.5 * n_outputs * n * n_watched(n, n_players, 3) ** 3
         each = n_outputs * (1.5e5 + 200.0 * n_values * n_players)
         per_row = learning + posterior + 2.0 * n_values * n_players**2 + each

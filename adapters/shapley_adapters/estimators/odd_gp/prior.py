@@ -268,6 +268,11 @@ class Prior:
         """M."""
         return int(self.data.signs.shape[1])
 
+    @property
+    def n_values(self) -> int:
+        """The number of values, n."""
+        return len(self.data.signs)
+
     def first(self, n: int) -> Prior:
         """Return the prior of the first n values."""
         if n >= len(self.data.signs):
@@ -351,7 +356,8 @@ class Prior:
     def covariance(self, at: Variances, powers: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values, (n, n), in units of the scale of the game.
 
-        Powers may be given: of each pair of values once.
+        Powers may be given, of each pair of values once: the part below the diagonal is then not
+        filled in.
         """
         covariance, n = self.kernel(at, powers=powers), len(self.data.signs)
         covariance.ravel()[:: n + 1] += at.noise * self.noise_shape + JITTER
@@ -376,7 +382,8 @@ class Prior:
             for part in np.array_split(covariance.reshape(-1), n_parts):
                 part[:] = mixed @ self._powers(part)
         else:
-            covariance = (mixed @ powers)[_pairs(n)[1]]
+            covariance = np.zeros((n, n))
+            covariance.ravel()[_pairs(n)] = mixed @ powers
         # Less the lowest sets, which have variances of their own.
         if self.data.parity != EVEN:
             alone = at.strengths - (at.shares * are_odd) @ at.tau
@@ -426,7 +433,7 @@ class Prior:
         """Return the powers of each pair of values once, for `covariance` and `slopes`."""
         signs = self.data.signs
         tilted = signs * (_LEVEL * at.strengths)
-        return self._powers((tilted @ signs.T).ravel()[_pairs(len(signs))[0]])
+        return self._powers((tilted @ signs.T).ravel()[_pairs(len(signs))])
 
     def slopes(
         self,
@@ -453,7 +460,7 @@ class Prior:
         of_function = 0.0
         if self.has_function_of_size:
             of_function = at.of_size * float(np.vdot(self._polynomials, slope @ self._polynomials))
-        places = _pairs(len(signs))[0]
+        places = _pairs(len(signs))
         of_pairs = slope.ravel()[places]
         # Sums of it times z_j z'_j, (M,).
         of_linear = np.einsum("nj,nj->j", signs, slope @ signs) * (data.parity != EVEN)
@@ -516,12 +523,10 @@ def polynomials(means: FloatArray, parity: int | None) -> FloatArray:
 
 
 @lru_cache(maxsize=8)
-def _pairs(n: int) -> tuple[IntArray, IntArray]:
-    """Return the places of pairs i ≤ j in a matrix, (p,), and which pair is at each, (n, n)."""
+def _pairs(n: int) -> IntArray:
+    """Return the places of pairs i ≤ j in a matrix, (p,)."""
     one, other = np.triu_indices(n)
-    numbers = np.zeros((n, n), dtype=np.intp)
-    numbers[one, other] = numbers[other, one] = np.arange(len(one))
-    return one * n + other, numbers
+    return one * n + other
 
 
 def factored(covariance: FloatArray) -> FloatArray:
