@@ -355,11 +355,7 @@ class OddGP(Estimator[OddDesign]):
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the coalitions; the players are in random order."""
         centres = None
-        if (
-            request.scores is not None
-            and request.has_scores is not None
-            and request.has_scores.any()
-        ):
+        if request.scores is not None and np.any(request.has_scores):
             centres = _centres(request.scores)
         n_players, n_values, rng = request.n_players, request.budget - 2, request.rng
 
@@ -466,15 +462,9 @@ class OddGP(Estimator[OddDesign]):
                 pairs: IntArray, other_pairs: IntArray
             ) -> tuple[FloatArray, FloatArray, FloatArray]:
                 odd = np.concatenate([total / 2, targets[:, pairs]], axis=1)
-                games = Games(
-                    _signs(_with_all(draws.members[pairs])),
-                    odd,
-                    ODD,
-                    1,
-                    centres=design.centres,
-                    distances=design.distances,
-                )
-                found = self._predicted(games, draws.members[other_pairs])
+                signs = _signs(_with_all(draws.members[pairs]))
+                part = Games(signs, odd, ODD, 1, centres=design.centres, distances=design.distances)
+                found = self._predicted(part, draws.members[other_pairs])
                 return found.means, found.predictions, found.variances
 
             return cross_fitted(draws, targets, fit)

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from ...array_types import FloatArray, IntArray
 from .local_interactions import with_near_sets
-from .prior import Prior, Values, factored
+from .prior import TINY, Prior, Values, factored
 from .sparse_sets import find_sparse_sets
 
 _FEW, LEARNED_FROM, SEARCHED = 120, 480, 800
@@ -56,10 +56,7 @@ class HasEvidence(Protocol):
     sd: FloatArray
     low: FloatArray
     high: FloatArray
-
-    @property
-    def n_values(self) -> int:
-        """How many values there are."""
+    n_values: int
 
     def evidence(self, h: FloatArray) -> tuple[float, FloatArray]:
         """Return the log marginal likelihood and its gradient."""
@@ -159,7 +156,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
     for h in choice:
         factor = factored(first.covariance(first.variances(h)))
         whitened = lapack.dtrtrs(factor, first.data.values, lower=1)[0]
-        squares = np.maximum((whitened**2).sum(axis=0), 1e-300)
+        squares = np.maximum((whitened**2).sum(axis=0), TINY)
         evidence.append(-len(factor) / 2 * np.log(squares) - np.log(np.diag(factor)).sum())
     return np.argmax(evidence, axis=0)
 

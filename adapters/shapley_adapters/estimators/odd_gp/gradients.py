@@ -36,7 +36,7 @@ from .design import chosen_halves, chosen_pairs
 from .fitting import fitted, maximised
 from .games import differences, of_fit
 from .posterior import SETS_AT_ONCE, Posterior, errors_left_out
-from .prior import EVEN, JITTER, ODD, Prior, Values, Variances, factored
+from .prior import EVEN, JITTER, ODD, TINY, Prior, Values, Variances, factored
 from .search import first_of_each_pair
 
 PASS = Passes.cost(1)
@@ -186,7 +186,7 @@ class GradientPrior:
         self.readings = readings
         self.n_values, n_players = readings.signs.shape
         squares = (readings.gradients**2).mean(axis=0)
-        squares += _EVEN_SHARE * squares.mean() + 1e-300
+        squares += _EVEN_SHARE * squares.mean() + TINY
         of_players = np.log(squares / squares.max())
         of_values = Values(readings.signs, readings.values[:, None], readings.parity, 1)
         self.prior = Prior(of_values, of_players)
@@ -262,7 +262,7 @@ class GradientPrior:
         powers = prior.powers_of_pairs(at)
         factor = factored(self.covariance(h, powers))
         solved = lapack.dpotrs(factor, self.values, lower=1)[0].ravel()
-        scale = max(self.values @ solved, 1e-300) / len(solved)
+        scale = max(self.values @ solved, TINY) / len(solved)
         value = -len(solved) / 2 * np.log(scale) - np.log(np.diagonal(factor)).sum()
         inverse = lapack.dpotri(factor, lower=1)[0]
         inverse += np.tril(inverse, -1).T
@@ -404,7 +404,7 @@ def solved(readings: Readings, index: Index) -> Average:
         left_out = left_out[-len(of_joint) :]
         gain = of_joint - left_out
         ridge = _TOWARDS_GRADIENTS * n_players * (of_joint**2).mean()
-        best = (ridge - gain @ left_out) / np.maximum(gain @ gain + ridge, 1e-300)
+        best = (ridge - gain @ left_out) / np.maximum(gain @ gain + ridge, TINY)
         weight = float(np.clip(best, 0, 1))
         means = weight * means + (1 - weight) * alone.means[:, 0]
         errors = weight * errors + (1 - weight) * np.sqrt(alone.variances[:, 0])

@@ -66,8 +66,9 @@ half of the players are present: the power of 4 s (M − s) / M² that its varia
 _SD_OF_LABELS = 0.8
 """Standard deviation of the log strengths of labels, which tell players apart less than others."""
 
-_CONSTANT, JITTER = 100.0, 1e-9
-"""Variance of the level of values that have no complements, and of rounding."""
+_CONSTANT, JITTER, TINY = 100.0, 1e-9, 1e-300
+"""Variance of the level of values that have no complements, and of rounding; and what is divided by
+in place of 0."""
 
 _EQUAL = 0.01
 """Share of the strengths in equal parts: a player without effect on some values may have one on
@@ -182,7 +183,7 @@ class Values:
         """How many of the outputs count as independent: 1 if all are proportional."""
         gram = self.values.T @ self.values
         size = np.sqrt(np.diag(gram))
-        correlation = gram / np.maximum(np.outer(size, size), 1e-300)
+        correlation = gram / np.maximum(np.outer(size, size), TINY)
         return float(len(gram) ** 2 / np.maximum((correlation**2).sum(), 1.0))
 
 
@@ -206,6 +207,8 @@ class Prior:
         Whether the values are labels, whose noise depends on the size of a coalition.
     has_function_of_size : bool
         Whether the variance of that function is learned, or there is none.
+    n_values : int
+        How many values there are, n.
     """
 
     data: Values
@@ -213,10 +216,11 @@ class Prior:
     sparse: SparseSets = field(default_factory=lambda: SparseSets.none(3))
     are_labels: bool = False
     has_function_of_size: bool = False
+    n_values: int = field(init=False)
 
     def __post_init__(self) -> None:
         data = self.data
-        n_players = data.signs.shape[1]
+        self.n_values, n_players = data.signs.shape
         has_odd, has_even = data.parity != EVEN, data.parity != ODD
         if not len(self.sparse.players):
             self.sparse = SparseSets.none(2 if data.parity == EVEN else 3)
@@ -243,7 +247,7 @@ class Prior:
         ]
         sd[-1][-1] = _SD_NOISE_OF_LABELS if self.are_labels else _SD_VARIANCE
         if data.errors is not None:
-            size = max(float((data.values**2).mean()), 1e-300)
+            size = max(float((data.values**2).mean()), TINY)
             centre.append(np.array([math.log(size), 0.0]))
             sd.append(np.array([_SD_VARIANCE, math.sqrt(2 / data.error_freedom) + 1e-6]))
         self.centre, self.sd = np.concatenate(centre), np.concatenate(sd)
@@ -268,14 +272,9 @@ class Prior:
         """M."""
         return int(self.data.signs.shape[1])
 
-    @property
-    def n_values(self) -> int:
-        """The number of values, n."""
-        return len(self.data.signs)
-
     def first(self, n: int) -> Prior:
         """Return the prior of the first n values."""
-        if n >= len(self.data.signs):
+        if n >= self.n_values:
             return self
         return replace(self, data=self.data.first(n))
 
@@ -293,7 +292,7 @@ class Prior:
         tilt = self._levels[:, None] * strengths
         tau, scale = np.tanh(tilt), np.cosh(tilt).prod(axis=1)
         lowest = scale * np.where(self.parities == ODD, tau.sum(axis=1), 1.0)
-        total = np.maximum(self._of_all - lowest, 1e-300)
+        total = np.maximum(self._of_all - lowest, TINY)
         of_errors = 0.0 if self.data.errors is None else math.exp(h[-1] - h[-2])
         found = strengths, np.array(components), float(of_size), float(noise), tau, scale, total
         return Variances(*found, of_errors)
@@ -359,7 +358,7 @@ class Prior:
         Powers may be given, of each pair of values once: the part below the diagonal is then not
         filled in.
         """
-        covariance, n = self.kernel(at, powers=powers), len(self.data.signs)
+        covariance, n = self.kernel(at, powers=powers), self.n_values
         covariance.ravel()[:: n + 1] += at.noise * self.noise_shape + JITTER
         if self.data.errors is not None:
             covariance += self.data.errors * at.of_errors
@@ -372,7 +371,7 @@ class Prior:
         powers: FloatArray | None = None,
     ) -> FloatArray:
         """Return the covariances with other coalitions, or of the values, without any noise."""
-        signs, n = self.data.signs, len(self.data.signs)
+        signs, n = self.data.signs, self.n_values
         with_signs = signs if others is None else others
         are_odd = self.parities == ODD
         mixed = self._of_powers(at.components / at.total, self._signs)
@@ -405,11 +404,11 @@ class Prior:
 
         At the best scale of the game, if its values have no errors.
         """
-        data, n, at = self.data, len(self.data.signs), self.variances(h)
+        data, n, at = self.data, self.n_values, self.variances(h)
         powers = self.powers_of_pairs(at)
         factor = factored(self.covariance(at, powers))
         solved = lapack.dpotrs(factor, data.values, lower=1)[0]
-        squares = np.maximum((data.values * solved).sum(axis=0), 1e-300)
+        squares = np.maximum((data.values * solved).sum(axis=0), TINY)
         has_errors = data.errors is not None
         scales = np.full(len(squares), math.exp(h[-2])) if has_errors else squares / n
         weight = self._weight

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from scipy.special import ndtr
 
 from ...array_types import FloatArray, IntArray
-from .prior import ODD, Prior, SparseSets, factored, products_of
+from .prior import ODD, TINY, Prior, SparseSets, factored, products_of
 
 _LEAST_GAIN, _FALSE_SHARE = 2.0, 0.6
 """Least gain of the log likelihood by a set, and the bound on the share of false discoveries."""
@@ -93,7 +93,7 @@ def sparse_variances(
     features = lapack.dtrtrs(factor, columns, lower=1)[0]
     whitened = lapack.dtrtrs(factor, values, lower=1)[0]
     n, n_columns = features.shape
-    size = np.maximum((whitened**2).sum(axis=0), 1e-300)
+    size = np.maximum((whitened**2).sum(axis=0), TINY)
     share = np.maximum(1 / n, (whitened[n // 2 :] ** 2).mean(axis=0) / size)
     whitened = whitened / np.sqrt(size)
     along = features.T @ whitened  # (m, B)
