@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 BIASED = ("oddgp", "least squares", "SHEAR, learned")
 """They are no rivals of an unbiased estimator."""
 
-_LEAST, _LEAST_ERROR, _SHOWN = 0.9, 1e-5, 3
+_LEAST, _LEAST_ERROR, _SHOWN = 0.9, 1e-5, 2
 
 
 def measured(
