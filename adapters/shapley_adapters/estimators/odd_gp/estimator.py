@@ -458,13 +458,11 @@ class OddGP(Estimator[OddDesign]):
         if isinstance(draws, FoldedDraws):
             targets = draws.targets(values, centred=False)
 
-            def fit(
-                pairs: IntArray, other_pairs: IntArray
-            ) -> tuple[FloatArray, FloatArray, FloatArray]:
+            def fit(pairs: IntArray, others: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
                 odd = np.concatenate([total / 2, targets[:, pairs]], axis=1)
                 signs = _signs(_with_all(draws.members[pairs]))
                 part = Games(signs, odd, ODD, 1, centres=design.centres, distances=design.distances)
-                found = self._predicted(part, draws.members[other_pairs])
+                found = self._predicted(part, draws.members[others])
                 return found.means, found.predictions, found.variances
 
             return cross_fitted(draws, targets, fit)

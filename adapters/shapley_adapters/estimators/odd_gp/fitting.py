@@ -35,9 +35,9 @@ _GAINED = 1e-3
 """Share of the log likelihood, below which a fit stops."""
 
 _IN_FAVOUR = 5.0
-"""Gain of the log likelihood by a function of how many players are present, from which on it is
-kept. With 3, one in sixty games of all sizes keeps one by chance, with intervals that are too
-short. Games that saturate gain far more."""
+"""Gain of the log likelihood by a function of how many players are present, or by the same noise of
+labels at all sizes, from which on it is kept. With 3, one in sixty games of all sizes keeps the
+former by chance, with intervals that are too short. Games that saturate gain far more."""
 
 _AMOUNTS, _OF_OTHERS = np.log([1e-3, 0.03, 0.3, 3.0]), np.log(0.03)
 _NOISES = np.log([0.03, 1.0])
@@ -107,8 +107,13 @@ def fitted(
     Last comes a function of how many players are present, if values are in favour; not for labels,
     whose noise depends on that.
     """
-    n, n_players = prior.data.signs.shape
-    best = maximised(prior.first(min(_FEW, learned_from)), None, _FIRST_STEPS)
+    (n, n_players), n_first = prior.data.signs.shape, min(_FEW, learned_from)
+    best = maximised(prior.first(n_first), None, _FIRST_STEPS)
+    if prior.are_labels:  # which may jump at any size, too
+        even = replace(prior, is_uneven=False)
+        other = maximised(even.first(n_first), None, _FIRST_STEPS)
+        if other.evidence > best.evidence + _IN_FAVOUR:
+            prior, best = even, other
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, best.h, distances)
         best = best._replace(h=h)
@@ -116,7 +121,7 @@ def fitted(
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
     if prior.data.parity is not None and n > n_players + 2 and not is_class:
         sparse = find_sparse_sets(prior.first(min(SEARCHED, SEARCHED_EACH * learned_from)), best.h)
-        prior, found = prior.with_sparse(prior.sparse.joined(sparse)), sparse.players
+        prior, found = replace(prior, sparse=prior.sparse.joined(sparse)), sparse.players
     if min(n, learned_from) > _FEW or len(prior.sparse.players):
         best = maximised(prior.first(learned_from), best.h, _STEPS)
     # With one size beside the ends, such a function would explain the value of all players alone.
@@ -163,7 +168,7 @@ def likeliest(prior: Prior, choice: list[FloatArray]) -> IntArray:
 
 def fitted_alike(prior: Prior) -> Fit:
     """Return the fit in which all players are alike, to few values with errors."""
-    first = prior.with_sparse(prior.sparse).first(_FEW)  # a new one, whose bounds change
+    first = replace(prior).first(_FEW)  # a new one, whose bounds change
     strengths = slice(0, prior.n_players)
     first.low[strengths] = first.high[strengths] = first.centre[strengths]
     best = maximised(first, None, _FIRST_STEPS)
@@ -180,8 +185,7 @@ def is_of_pairs(data: Values) -> bool:
 
 def maximised(prior: HasEvidence, start: FloatArray | None, n_steps: int) -> Maximum:
     """Return the best hyperparameters, after so many steps, or more while these gain much."""
-    centre, sd = prior.centre, prior.sd
-    losses = []
+    centre, sd, losses = prior.centre, prior.sd, list[float]()
 
     def loss(x: FloatArray) -> tuple[float, FloatArray]:
         value, slope = prior.evidence(centre + sd * x)

@@ -90,9 +90,8 @@ def posteriors(
     n_columns = max(n, min(index.n_sets, SETS_AT_ONCE))
 
     def solve(row: int) -> list[Posterior]:
-        parts = [slice(0, n_outputs)]
-        if games.errors is not None:
-            parts = [slice(output, output + 1) for output in range(n_outputs)]
+        step = n_outputs if games.errors is None else 1
+        parts = [slice(first, first + step) for first in range(0, n_outputs, step)]
         return [_solved(games, row, part, index, learned_from, others) for part in parts]
 
     n_bytes = 8 * _MATRICES * min(n, DENSE) * n_columns

@@ -10,6 +10,7 @@ the odd part, two for the even one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -94,7 +95,7 @@ def with_near_sets(prior: Prior, h: FloatArray, distances: FloatArray) -> tuple[
         sets = SparseSets(near.players, variance / variances.sum() * variances)
         of_others = h.copy()
         of_others[components] += np.log(share)
-        evidence = first.with_sparse(sets).evidence(of_others)[0]
+        evidence = replace(first, sparse=sets).evidence(of_others)[0]
         if evidence > most:
-            most, best = evidence, (prior.with_sparse(sets), of_others)
+            most, best = evidence, (replace(prior, sparse=sets), of_others)
     return best
