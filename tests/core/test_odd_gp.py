@@ -548,10 +548,7 @@ def test_intervals_hold_games_of_all_sizes_where_twos_are_complete(budget):
     ],
 )
 def test_intervals_of_votes_hold_for_any_quota(n_votes, per_player, quota, weights):
-    """Halves and single players show no difference between players if the quota is .75.
-
-    Worst with 12 players and 8 evaluations of each.
-    """
+    """Halves and single players show no difference between players if the quota is .75."""
     inside = []
     for n_players in (10, 12, 14):
         for seed in range(1 if n_votes > 1 else 8):
@@ -559,7 +556,7 @@ def test_intervals_of_votes_hold_for_any_quota(n_votes, per_player, quota, weigh
             inside.append(are_inside(run(game, per_player * n_players + 2, weights), exact).mean())
     # By votes, whose players are inside or outside together: 24 of them.
     error = 0.0 if n_votes > 1 else np.std(inside) / np.sqrt(len(inside))
-    assert np.mean(inside) + 2 * error > 0.8
+    assert np.mean(inside) + 2 * error > (0.8 if (quota, per_player) == (0.75, 8) else 0.86)
 
 
 @both_weights

@@ -28,8 +28,8 @@ to .9 those of random orders; all work takes 80 to 20 % of the time."""
 _FIRST_STEPS, _STEPS, _WORTH_MORE = 10, 2, 0.04
 """Steps of the first fit, and of that to more values, with sparse sets; and the gain of the log
 likelihood by a step, for each value, from which on another step follows, up to three times as many.
-Without these, some games of few triples are not exact, and errors at 32 evaluations a player are
-1.03 times as large. With 7 first steps, errors are 1.01 times as large."""
+Without further steps, some games of few triples are not exact, and errors at 32 evaluations a
+player are 1.03 times as large. With 7 first steps, errors are 1.01 times as large."""
 
 _GAINED = 1e-3
 """Share of the log likelihood, below which a fit stops."""
@@ -105,29 +105,29 @@ def fitted(
 
     With distances between the players on a graph, (M, M), sets of near players may come before.
     Last comes a function of how many players are present, if values are in favour; not for labels,
-    whose noise depends on that.
+    whose noise may depend on that.
     """
-    (n, n_players), n_first = prior.data.signs.shape, min(_FEW, learned_from)
+    n_first = min(_FEW, learned_from)
     best = maximised(prior.first(n_first), None, _FIRST_STEPS)
     if prior.are_labels:  # which may jump at any size, too
-        even = replace(prior, is_uneven=False)
-        other = maximised(even.first(n_first), None, _FIRST_STEPS)
+        flat = replace(prior, is_uneven=False)
+        other = maximised(flat.first(n_first), None, _FIRST_STEPS)
         if other.evidence > best.evidence + _IN_FAVOUR:
-            prior, best = even, other
+            prior, best = flat, other
     if distances is not None and prior.data.parity is not None:
         prior, h = with_near_sets(prior, best.h, distances)
         best = best._replace(h=h)
     found = prior.sparse.players[:0]
     is_class = prior.are_labels and max(prior.data.n_sizes) <= 1
-    if prior.data.parity is not None and n > n_players + 2 and not is_class:
+    if prior.data.parity is not None and prior.n_values > prior.n_players + 2 and not is_class:
         sparse = find_sparse_sets(prior.first(min(SEARCHED, SEARCHED_EACH * learned_from)), best.h)
         prior, found = replace(prior, sparse=prior.sparse.joined(sparse)), sparse.players
-    if min(n, learned_from) > _FEW or len(prior.sparse.players):
+    if min(prior.n_values, learned_from) > _FEW or len(prior.sparse.players):
         best = maximised(prior.first(learned_from), best.h, _STEPS)
     # With one size beside the ends, such a function would explain the value of all players alone.
     if not prior.are_labels and len(np.unique(prior.data.signs.sum(axis=1))) > 2:
         with_it = replace(prior, has_function_of_size=True)
-        first, place = with_it.first(learned_from), n_players + len(prior.parities)
+        first, place = with_it.first(learned_from), prior.n_players + len(prior.parities)
         # From the variance of its centre, and the others as they are.
         start = np.where(with_it.centre > prior.centre, with_it.centre, best.h)
         if first.evidence(start)[1][place] > 0:  # a larger one is more likely

@@ -370,7 +370,10 @@ class Prior:
         others: FloatArray | None = None,
         powers: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the covariances with other coalitions, or of the values, without any noise."""
+        """Return the covariances with other coalitions, or of the values, without any noise.
+
+        Powers as in `covariance`.
+        """
         signs, n = self.data.signs, self.n_values
         with_signs = signs if others is None else others
         are_odd = self.parities == ODD
